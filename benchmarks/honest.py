@@ -66,8 +66,8 @@ def _accusations(engine: Engine, runs: int, seconds: float) -> None:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         counts = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
-        for told, busy, figures in pool.map(partial(_held, engine, seconds), counts):
-            accused.update(told)
+        for accusations, busy, figures in pool.map(partial(_held, engine, seconds), counts):
+            accused.update(accusations)
             disturbed += len(busy)
             for check, figure in figures:
                 worst[check] = max(worst.get(check, 0.0), figure)
@@ -91,7 +91,7 @@ def _held(engine: Engine, seconds: float, runs: int) -> tuple[list[str], list[st
                 raise RuntimeError(f"{'/'.join(engine)}: step {step}: {outcome['reason']}")
         pipeline.engines.close()
         log.close()
-        accused, disturbed = _told(log.path, "dishonest"), _told(log.path, "disturbed")
+        accused, disturbed = _texts_of(log.path, "dishonest"), _texts_of(log.path, "disturbed")
         figures = list(_figures(log.path))
         for check, excuses in _fresh(log.path):
             accused += [] if check.passed else [f"{check.name}: {check.meaning}"]
@@ -115,7 +115,7 @@ def _pipeline(engine: Engine, seconds: float, folder: Path, log: EventLog) -> Pi
     return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, lambda **_: None, engines)
 
 
-def _told(path: Path, kind: str) -> list[str]:
+def _texts_of(path: Path, kind: str) -> list[str]:
     return [str(event["what"]) for event in read_events(path) if event["event"] == kind]
 
 

@@ -83,8 +83,8 @@ class _Mutator(ast.NodeTransformer):
         for changed in _variants(node):
             self.count += 1
             if self.count == self.wanted:
-                told = f"{ast.unparse(node)} -> {ast.unparse(changed)}"
-                self.made = getattr(node, "lineno", 0), " ".join(told.split())
+                change = f"{ast.unparse(node)} -> {ast.unparse(changed)}"
+                self.made = getattr(node, "lineno", 0), " ".join(change.split())
                 return ast.copy_location(changed, node)
         return self.generic_visit(node)
 
@@ -265,9 +265,11 @@ def main() -> None:
             count, living = survivors(module, asked.at_once, Path(folder))
         same = EQUIVALENT.get(module, frozenset())
         text = (ROOT / module).read_text(encoding="utf-8").splitlines()
-        told = [mutant for mutant in living if (text[mutant.line - 1].strip(), mutant.change) not in same]
-        score = 1 - len(told) / count
-        print(f"{module}: {score:.1%} of {count} mutants killed, {len(living) - len(told)} are equivalent", flush=True)
+        missed = [mutant for mutant in living if (text[mutant.line - 1].strip(), mutant.change) not in same]
+        score = 1 - len(missed) / count
+        print(
+            f"{module}: {score:.1%} of {count} mutants killed, {len(living) - len(missed)} are equivalent", flush=True
+        )
         short += [module] if score < LEAST else []
     sys.exit(f"fewer than {LEAST:.0%}: {', '.join(short)}" if short else 0)
 

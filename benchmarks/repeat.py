@@ -140,8 +140,8 @@ def _session(suite: str, selected: str) -> Iterator[Path]:
 
 def _shown(result: Result) -> Result:
     core = f"{result.core:10.4g}" if result.core is not None else f"{'-':>10}"
-    told = f"{core}   {result.kind:10} the machine's own speed: {result.pace:.0f}"
-    print(f"{result.case:18} {'busy' if result.busy else 'quiet':6} {told}", flush=True)
+    pace = f"{core}   {result.kind:10} the machine's own speed: {result.pace:.0f}"
+    print(f"{result.case:18} {'busy' if result.busy else 'quiet':6} {pace}", flush=True)
     return result
 
 

@@ -32,8 +32,8 @@ _PROBE = """<iframe src="PAGE.html" width="1280" height="900"></iframe><script>
 const frame = document.querySelector("iframe");
 const look = () => {
   const seen = frame.contentWindow, paint = seen.performance.getEntriesByName("first-contentful-paint")[0];
-  const told = seen.document.getElementById("about").textContent;
-  if (!paint || told.startsWith("Loading")) { setTimeout(look, 5); return; }
+  const about = seen.document.getElementById("about").textContent;
+  if (!paint || about.startsWith("Loading")) { setTimeout(look, 5); return; }
   const [first, full] = [paint.startTime, seen.performance.now()].map(Math.round);
   document.title = `first paint ${first} ms, filled by ${full} ms`;
 };
@@ -123,8 +123,8 @@ def _paint(site: Path) -> None:
             command = [chromium, *flags, "--virtual-time-budget=10000", f"--user-data-dir={profile}", probe.as_uri()]
             environment = {"HOME": profile, "PATH": "/usr/bin:/bin"}
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-        told = done.stdout.partition("<title>")[2].partition("</title>")[0]
-        print(f"{page:14} {told or 'not painted'}")
+        title = done.stdout.partition("<title>")[2].partition("</title>")[0]
+        print(f"{page:14} {title or 'not painted'}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from proofmark.suite import Suite
 from reports.content.variant import variant
 from reports.content.view import View
 
-TOLD = ("metric", "target", "better", "metrics", "item", "dataset", "model", "flops", "published", "max_noise")
+SHOWN_ABOVE = ("metric", "target", "better", "metrics", "item", "dataset", "model", "flops", "published", "max_noise")
 """Parameters that have a line of their own, or none."""
 
 
@@ -86,8 +86,8 @@ def _page(suite: Suite, module: Path, datasets: Mapping[str, Source], records: S
 def _docstring(module: Path) -> str:
     """Of the module and of its case's class."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
-    told = [ast.get_docstring(node) for node in (tree, *tree.body) if isinstance(node, ast.Module | ast.ClassDef)]
-    return "\n\n".join(filter(None, told))
+    docstrings = [ast.get_docstring(node) for node in (tree, *tree.body) if isinstance(node, ast.Module | ast.ClassDef)]
+    return "\n\n".join(filter(None, docstrings))
 
 
 def _comment(text: str, pattern: str) -> str:
@@ -106,7 +106,7 @@ def _profile(file: CaseFile, layer: CaseLayer, datasets: Mapping[str, Source]) -
         "dataset": f"`{dataset}`",
         "weights": guide.weights if guide else "",
         "expected": guide.resources if guide else "",
-        "data, training": _numbers({key: value for key, value in parameters.items() if key not in TOLD}),
+        "data, training": _numbers({key: value for key, value in parameters.items() if key not in SHOWN_ABOVE}),
         "model": _numbers(parameters.get("model") or {}),
     }
     yield "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)

@@ -99,12 +99,12 @@ def _wrong(judged: Judged, said: str) -> list[str]:
 def _verify(directories: Sequence[Path], suites: Mapping[str, Suite], allowed: Path | None) -> int:
     looked_at = [verify(directory, suites, allowed) for directory in directories]
     for verified in looked_at:
-        for line in _told(verified):
+        for line in _verified_lines(verified):
             print(harmless(line))
     return 0 if all(verified.holds for verified in looked_at) else VerdictKind.ERROR.exit_code
 
 
-def _told(verified: Verified) -> list[str]:
+def _verified_lines(verified: Verified) -> list[str]:
     for_whom = f", signed by {verified.signer}" if verified.signer else ""
     head = "VERIFIED" if verified.holds else "NOT VERIFIED"
     records = [

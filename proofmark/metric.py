@@ -94,7 +94,7 @@ class Scoring:
         import torch
 
         alone = isinstance(self._metric, torch.nn.Module) and len(outputs) == 1
-        self._told("update", lambda: self._metric.update(outputs[0] if alone else outputs, targets))
+        self._guarded("update", lambda: self._metric.update(outputs[0] if alone else outputs, targets))
 
     def values(self) -> dict[str, float | None]:
         """What the case names, in its order; None for what is no finite number.
@@ -102,7 +102,7 @@ class Scoring:
         Raises:
             StepError: the metric raised something, or has not these values, or they are no single numbers.
         """
-        found = self._told("compute", self._metric.compute)
+        found = self._guarded("compute", self._metric.compute)
         if not isinstance(found, Mapping):
             if len(self.aims) > 1:
                 raise StepError(f"{self}: compute answers one value; the case names {', '.join(self.aims)}")
@@ -125,7 +125,7 @@ class Scoring:
     def __str__(self) -> str:
         return f"metric {type(self._metric).__name__}"
 
-    def _told(self, what: str, asked: Callable[[], Any]) -> Any:
+    def _guarded(self, what: str, asked: Callable[[], Any]) -> Any:
         """What comes of it; an error says whose it is."""
         if self.mean is not None:
             return asked()

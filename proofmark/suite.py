@@ -118,7 +118,7 @@ class Suite(ABC):
         """At which precision a case is run."""
         return str(config.precision)
 
-    def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
+    def variant(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
         """By what runs of a case are told apart, beside vendor, chip and profile."""
         return {"precision": self.precision(config)}
 

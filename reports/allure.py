@@ -67,7 +67,7 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
-def label(suite: str, case: str, told_apart: Mapping[str, str], configuration: str) -> None:
+def label(suite: str, case: str, variant: Mapping[str, str], configuration: str) -> None:
     """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
     parameters, for the history, as is the hash of its `configuration`. The verdict is left out: the run may not have
     begun.
@@ -78,7 +78,7 @@ def label(suite: str, case: str, told_apart: Mapping[str, str], configuration: s
     dynamic.feature(suite)
     dynamic.story(case)
     dynamic.label(CONFIGURATION, configuration)
-    shown = in_order(told_apart)
+    shown = in_order(variant)
     dynamic.tag(*(shown[name] for name in ("vendor", "precision", "profile") if name in shown))
     for name, value in shown.items():
         dynamic.parameter(name, _Bare(value))

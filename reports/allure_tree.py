@@ -102,9 +102,9 @@ def _is_of(content: Mapping[str, Any], record: CaseRecord) -> bool:
     labels, given = (
         {each["name"]: each["value"] for each in content.get(kind, ())} for kind in ("labels", "parameters")
     )
-    told_apart = in_order(record.variant).items()
+    described = in_order(record.variant).items()
     of_case = (labels.get("feature"), labels.get("story")) == (record.suite, record.case)
-    return of_case and all(given.get(name, value) == value for name, value in told_apart)
+    return of_case and all(given.get(name, value) == value for name, value in described)
 
 
 def _move(content: dict[str, Any], moment: int) -> None:

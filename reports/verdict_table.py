@@ -26,7 +26,7 @@ def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, colo
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for view in map(View, records):
-        table.add_row(_kind(view.verdict), Group(*_told(view, run_dir)))
+        table.add_row(_kind(view.verdict), Group(*_details(view, run_dir)))
     return rendered(table, width, coloured)
 
 
@@ -34,7 +34,7 @@ def _kind(verdict: Verdict) -> Text:
     return Text(str(verdict.kind), style=f"bold {verdict.kind.colour}")
 
 
-def _told(view: View[CaseRecord], run_dir: Path) -> Iterator[RenderableType]:
+def _details(view: View[CaseRecord], run_dir: Path) -> Iterator[RenderableType]:
     record = view.record
     yield Text.assemble((text.printable(f"{record.suite}/{record.case}"), "bold"), "  ", (view.variant, "dim"))
     if view.verdict.kind is VerdictKind.PASS:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from proofmark.gate.decision import Policy, Rates
+from proofmark.gate.decision import Rates, StoppingRule
 from proofmark.gate.race import Race, Side
 from proofmark.record.compared import DIFFERENT, Outcome
 
@@ -85,8 +85,8 @@ def session(number: int, law: Law, noise: float, slower: tuple[float, ...], seco
     """What came of a session, by metric."""
     chance = random.Random(number)
     machine = Drawn(chance, law, noise, slower)
-    policy = Policy(metrics=len(METRICS))
-    race = Race(METRICS, policy, seconds, lambda: machine.now, lambda: chance.random() < 0.5)
+    rule = StoppingRule(metrics=len(METRICS))
+    race = Race(METRICS, rule, seconds, lambda: machine.now, lambda: chance.random() < 0.5)
     return [ratio.outcome for ratio in race.run(machine.load).ratios]
 
 
@@ -103,11 +103,11 @@ def main() -> None:
                 for number in range(given.sessions):
                     outcomes = session(number, law, noise, slower, given.budget)
                     found.update([outcomes[0], *(["any alarm"] if {*outcomes} & {*DIFFERENT} else [])])
-                told = ", ".join(
+                shown = ", ".join(
                     f"{kind} {100 * found[kind] / given.sessions:.1f} %" for kind in ("any alarm", *Outcome)
                 )
                 shares = " and ".join(f"{share:.1%}" for share in slower)
-                print(f"{shares} slower, pairs {noise:.0%}, loadings {name:16} {told}", flush=True)
+                print(f"{shares} slower, pairs {noise:.0%}, loadings {name:16} {shown}", flush=True)
 
 
 if __name__ == "__main__":

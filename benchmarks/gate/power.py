@@ -25,7 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.gate.decision import Policy, Rates
+from proofmark.gate.decision import Rates, StoppingRule
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.process.memory import keep_freed
 from proofmark.record.compared import Outcome
@@ -252,7 +252,7 @@ class _Drawn:
 
 def _raced(sides: Any, seconds: float, clock: Callable[[], float]) -> Session:
     recorder, coin, begun = Recorder(sides), random.SystemRandom(), clock()
-    race = Race(METRICS, Policy(metrics=len(METRICS)), seconds, clock, lambda: coin.random() < 0.5)
+    race = Race(METRICS, StoppingRule(metrics=len(METRICS)), seconds, clock, lambda: coin.random() < 0.5)
     raced = race.run(recorder.load)
     if raced.problems:
         raise SystemExit(f"a side was lost: {'; '.join(raced.problems)}")
@@ -288,8 +288,8 @@ def main() -> None:
 
 
 def _tell(kind: str, session: Session) -> None:
-    told = "  ".join(f"{r.metric} {r.outcome} {r.text}" for r in session.raced.ratios)
-    print(f"{kind:12} {session.seconds:5.1f} s  {session.raced.loadings} loadings  {told}", flush=True)
+    ratios = "  ".join(f"{r.metric} {r.outcome} {r.text}" for r in session.raced.ratios)
+    print(f"{kind:12} {session.seconds:5.1f} s  {session.raced.loadings} loadings  {ratios}", flush=True)
 
 
 def _judge(kind: str, sessions: list[Session], more: list[Session]) -> int:

@@ -154,9 +154,9 @@ def _saturation(few: dict[str, float], many: dict[str, float]) -> str:
     first = min(room, key=lambda name: room[name])
     powers = {key: math.log(many[key] / few[key], many["hosts"] / few["hosts"]) for key in COLUMNS if key in GROWING}
     fastest = max(powers, key=lambda key: powers[key])
-    told = ", ".join(f"{name} at {count} hosts" for name, count in room.items())
+    full = ", ".join(f"{name} at {count} hosts" for name, count in room.items())
     grows = f"{COLUMNS[fastest]} grows fastest, as hosts ** {powers[fastest]:.1f}"
-    return f"saturates first: {first} (full: {told}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    return f"saturates first: {first} (full: {full}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
 
 
 def main() -> None:

@@ -42,8 +42,8 @@ def over_ssh(exchange: str) -> None:
     many, one = zip(*pairs, strict=True)
     for name, seconds in MEASURED.items():
         both = [(seconds(m), seconds(o)) for m, o in zip(many, one, strict=True)]
-        told = ", ".join(f"{m:.1f} s : {o:.1f} s" for m, o in both)
-        print(f"{name}: {SSH_HOSTS} ssh hosts take {statistics.median(m / o for m, o in both):.2f} times 1's ({told})")
+        times = ", ".join(f"{m:.1f} s : {o:.1f} s" for m, o in both)
+        print(f"{name}: {SSH_HOSTS} ssh hosts take {statistics.median(m / o for m, o in both):.2f} times 1's ({times})")
     print(f"of which controller and ssh compute {_cpu(many):.1f} s : {_cpu(one):.1f} s")
     print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
 

@@ -43,7 +43,7 @@ WORKERS, TRIALS, LASTS = 4096, 100_000, 20.0
 KNOWN = (100, 1_000, 10_000, 100_000)
 """Finished trials with which a network like ResNet-50 is generated."""
 
-TOLD = (1, 2, 5)
+MARKS = (1, 2, 5)
 """Trials of which what they took is told: these, and a power of ten of them."""
 
 RANGES = {"kernel_size": (3.0, 5.0), "batch_size": (32.0, 128.0), "dropout": (0.0, 0.2)}
@@ -124,7 +124,7 @@ class Telling:
     """Prints what trials took since it did so before, and sees the driver's memory."""
 
     def __init__(self) -> None:
-        self._marks = (mark * 10**power for power in range(3, 9) for mark in TOLD)
+        self._marks = (mark * 10**power for power in range(3, 9) for mark in MARKS)
         self._next, self._before, self._busy = next(self._marks), 0, time.process_time()
         self.peak = 0.0
 

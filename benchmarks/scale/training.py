@@ -67,7 +67,7 @@ def training_on(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRu
     )
     config = resolve(file, "cpu", []).config
     vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
-    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda told: None)
+    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda report: None)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -106,10 +106,10 @@ def _rank_log() -> list[str]:
     def totals(step: int) -> dict[str, Any]:
         seconds = step / 10
         parts = {"data": 0.04, "compute": 0.8, "evaluation": 0.1, "checkpoint": 0.01}
-        told = {f"{part}_seconds": share * seconds for part, share in parts.items()}
+        spent = {f"{part}_seconds": share * seconds for part, share in parts.items()}
         communication = {"seconds": seconds / 100, "of": seconds / 10, "steps": step // 10, "reason": None}
         fields = {"epoch": 0, "step": step, "samples": 64 * step, "train_seconds": seconds}
-        return {**fields, **told, "communication": communication}
+        return {**fields, **spent, "communication": communication}
 
     lines = [_line("init_begin", 0), _line("model", 1, parameters=25_000_000)]
     lines += [_line("flops", 2, counted=1.2e10), _line("optimizer", 3, name="SGD"), _line("init_end", 10)]

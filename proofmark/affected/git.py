@@ -110,8 +110,8 @@ def _if_shallow(house: Path) -> str:
 def _differing(raw: bytes) -> Iterator[Change]:
     """`:mode mode object object status NUL path NUL`, again and again."""
     fields = _split(raw)
-    for told, path in zip(fields[::2], fields[1::2], strict=True):
-        modes = told.lstrip(":").split()[:2]
+    for header, path in zip(fields[::2], fields[1::2], strict=True):
+        modes = header.lstrip(":").split()[:2]
         yield Change(path, SUBMODULE in modes)
 
 

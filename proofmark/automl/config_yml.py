@@ -32,8 +32,8 @@ class Fate:
     what: str
 
     def __str__(self) -> str:
-        told = self.what if self.came == "unknown" else f"{self.came} {self.what}"
-        return harmless(f"{self.key} {self.value}".strip() + f": {told}")
+        what = self.what if self.came == "unknown" else f"{self.came} {self.what}"
+        return harmless(f"{self.key} {self.value}".strip() + f": {what}")
 
 
 @dataclass

@@ -161,6 +161,6 @@ def _asked(folder: Path, *arguments: str, **environment: str) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(harmless(f"--compare: git cannot be run: {error}")) from None
     if ran.returncode:
-        told = os.fsdecode(ran.stderr).strip().splitlines()
-        raise UsageError(harmless(f"--compare: git: {next(iter(told), f'git {arguments[0]} failed')}"))
+        complaints = os.fsdecode(ran.stderr).strip().splitlines()
+        raise UsageError(harmless(f"--compare: git: {next(iter(complaints), f'git {arguments[0]} failed')}"))
     return os.fsdecode(ran.stdout).strip()

@@ -16,7 +16,7 @@ Rates = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Policy:
+class StoppingRule:
     """What is asked of an answer.
 
     Attributes:
@@ -47,13 +47,13 @@ class Policy:
         return 1 + math.ceil(max(1.0, math.log(self.share / (2 * first)) / math.log(later)))
 
     @property
-    def afterwards(self) -> Policy:
+    def afterwards(self) -> StoppingRule:
         """What is asked of a loading after the first."""
         return replace(self, error=self.again, metrics=1)
 
 
 @dataclass(frozen=True)
-class Known:
+class Estimate:
     """The logarithm of a ratio of speeds, and between what it lies."""
 
     value: float | None
@@ -65,15 +65,15 @@ class Known:
         return outcome_of(self.low, self.high, width)
 
 
-def _known(logs: Sequence[float], error: float) -> Known:
-    return Known(statistics.median(logs) if logs else None, *median_interval(logs, error))
+def _estimate(logs: Sequence[float], error: float) -> Estimate:
+    return Estimate(statistics.median(logs) if logs else None, *median_interval(logs, error))
 
 
 class Pairs:
     """All pairs of a case so far. A metric's outcome stands from the first pair after which it is clear."""
 
-    def __init__(self, metrics: Sequence[str], policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, metrics: Sequence[str], rule: StoppingRule) -> None:
+        self._rule = rule
         self._base: dict[str, list[float]] = {metric: [] for metric in metrics}
         self._head: dict[str, list[float]] = {metric: [] for metric in metrics}
         self._logs: dict[str, list[float]] = {metric: [] for metric in metrics}
@@ -117,16 +117,16 @@ class Pairs:
         )
 
     def _ratio(self, metric: str) -> Ratio:
-        known = _known(self._logs[metric], self._policy.share)
-        return ratio_of(metric, known, self._policy.width, len(self._base[metric]))
+        estimate = _estimate(self._logs[metric], self._rule.share)
+        return ratio_of(metric, estimate, self._rule.width, len(self._base[metric]))
 
 
 LARGEST_LOG = 700.0
 """Up to which, and down to minus which, `exp` of a logarithm is a number that a record can hold."""
 
 
-def ratio_of(metric: str, known: Known, width: float, pairs: int) -> Ratio:
+def ratio_of(metric: str, estimate: Estimate, width: float, pairs: int) -> Ratio:
     """What is recorded of a metric."""
-    logs = (known.value, known.low, known.high)
+    logs = (estimate.value, estimate.low, estimate.high)
     value, low, high = (math.exp(log) if log is not None and -LARGEST_LOG < log < LARGEST_LOG else None for log in logs)
-    return Ratio(metric=metric, outcome=known.outcome(width), value=value, low=low, high=high, pairs=pairs)
+    return Ratio(metric=metric, outcome=estimate.outcome(width), value=value, low=low, high=high, pairs=pairs)

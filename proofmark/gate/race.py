@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from proofmark.gate.decision import Pairs, Policy, Rates
+from proofmark.gate.decision import Pairs, Rates, StoppingRule
 from proofmark.record.compared import DIFFERENT, Ratio
 
 FIRST = 1 / 3
@@ -51,7 +51,7 @@ class Race:
 
     Attributes:
         metrics: that both sides must tell of.
-        policy: what is asked of an answer.
+        rule: what is asked of an answer.
         seconds: the budget, spent by loading too.
         clock: seconds, monotonic.
         coin: whether the base comes first in the next pair. It must be fair and nobody may foresee it.
@@ -60,7 +60,7 @@ class Race:
     """
 
     metrics: Sequence[str]
-    policy: Policy
+    rule: StoppingRule
     seconds: float
     clock: Callable[[], float]
     coin: Callable[[], bool]
@@ -70,7 +70,7 @@ class Race:
     @property
     def needed(self) -> int:
         """How many loadings must say that a metric differs."""
-        return 1 if self.whole_runs else self.policy.loadings
+        return 1 if self.whole_runs else self.rule.loadings
 
     def run(self, load: Load) -> Raced:
         """Compare. What two processes of one program differ by, such as where their memory lies, no pair shows: before
@@ -84,19 +84,19 @@ class Race:
         for left in range(self.needed - 1, 0, -1):
             if not alarming or raced.problems:
                 break
-            again, now = Pairs(alarming, self.policy.afterwards), self.clock()
+            again, now = Pairs(alarming, self.rule.afterwards), self.clock()
             if now + raced.loading_seconds < deadline:
                 share = now + (deadline - now) / left  # what is clear must not wait for what is not
                 again = self._timed(load, alarming, raced, _until(share, deadline))
             for ratio in again.ratios():
                 found[ratio.metric].append(ratio)
             alarming = [metric for metric in alarming if found[metric][-1].outcome is found[metric][0].outcome]
-        raced.ratios = tuple(_settled(loadings, self.policy.width, self.needed) for loadings in found.values())
+        raced.ratios = tuple(_settled(loadings, self.rule.width, self.needed) for loadings in found.values())
         return raced
 
     def _timed(self, load: Load, metrics: Sequence[str], raced: Raced, until: Callable[[Pairs], float]) -> Pairs:
         """All pairs of one loading."""
-        pairs, begun = Pairs(metrics, self.policy.afterwards if raced.loadings else self.policy), self.clock()
+        pairs, begun = Pairs(metrics, self.rule.afterwards if raced.loadings else self.rule), self.clock()
         try:
             with load() as (base, head):
                 raced.loadings += 1

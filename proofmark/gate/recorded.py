@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from proofmark.gate.decision import Known, Policy, ratio_of
+from proofmark.gate.decision import Estimate, StoppingRule, ratio_of
 from proofmark.record.compared import Compared, Ratio
 from proofmark.record.envelope import CaseRecord
 from proofmark.rules.case_file import NOISE
 from proofmark.suite import Suite
 
 
-def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, policy: Policy) -> Compared:
+def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, rule: StoppingRule) -> Compared:
     """Each metric of both records, by their spreads."""
     wrong = [f"the {name} has no speed" for name, record in (("base", base), ("head", head)) if not _sound(record)]
     if wrong:
@@ -25,7 +25,7 @@ def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, p
         if len(rates) < 2 or not all(value > 0 for value, _ in rates):
             problems.append(f"{metric} is missing on a side")
             continue
-        ratios.append(_ratio(metric, rates, float(head.config.get("max_noise", NOISE)), policy))
+        ratios.append(_ratio(metric, rates, float(head.config.get("max_noise", NOISE)), rule))
     return begun.model_copy(update={"ratios": tuple(ratios), "problems": tuple(problems)})
 
 
@@ -33,7 +33,7 @@ def _sound(record: CaseRecord) -> bool:
     return record.verdict is not None and record.verdict.kind.shows_speed
 
 
-def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: float, policy: Policy) -> Ratio:
+def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: float, rule: StoppingRule) -> Ratio:
     """The logarithm of the ratio, as far as two sessions can tell.
 
     A session's rounds say how far they scatter, and nothing of how far sessions do: what a case bears (`max_noise`) is
@@ -42,4 +42,4 @@ def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: floa
     (base, before), (head, now) = rates
     value = math.log(head) - math.log(base)
     margin = noise + 2 * math.hypot((before or 0.0) / base, (now or 0.0) / head)
-    return ratio_of(metric, Known(value, value - margin, value + margin), policy.width, 0)
+    return ratio_of(metric, Estimate(value, value - margin, value + margin), rule.width, 0)

@@ -136,9 +136,9 @@ class Session:
         self.tree, self._mark = tree, secrets.token_hex(16)
         self._seconds, self._deadline = seconds, time.monotonic() + seconds
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        heard, tells = os.pipe()
-        hears, told = os.pipe()
-        given = [heard, *([told] if rounds else [])]
+        commands_read, commands_write = os.pipe()
+        answers_read, answers_write = os.pipe()
+        given = [commands_read, *([answers_write] if rounds else [])]
         own = {**marked(self._mark), SIDE: run, PIPES: " ".join(map(str, given))}
         try:
             self._process = subprocess.Popen(
@@ -152,14 +152,14 @@ class Session:
                 start_new_session=True,
             )
         except OSError as error:
-            os.close(tells)
-            os.close(hears)
+            os.close(commands_write)
+            os.close(answers_read)
             raise SideLost(f"the {tree.name}'s session cannot be started: {error.strerror}") from None
         finally:
-            os.close(heard)
-            os.close(told)
-        self._commands = os.fdopen(tells, "wb", buffering=0)
-        self._answers = os.fdopen(hears, "rb", buffering=0)
+            os.close(commands_read)
+            os.close(answers_write)
+        self._commands = os.fdopen(commands_write, "wb", buffering=0)
+        self._answers = os.fdopen(answers_read, "rb", buffering=0)
         self._heard = b""
 
     def ready(self) -> Task:

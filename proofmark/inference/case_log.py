@@ -22,15 +22,15 @@ STAMPED = frozenset({"time", "clock", LINK})
 class CaseLog(ChainedLog):
     """The log of one case run."""
 
-    def take(self, told: Event) -> Event:
+    def take(self, event: Event) -> Event:
         """Write down an event of the case's process, at the moment at which it is heard of.
 
         Raises:
             ValueError: it is none that such a process may tell of; the text is one line.
             OSError: the disk is full or gone.
         """
-        fields: dict[str, Any] = {name: value for name, value in told.items() if name != "event"}
-        kind = str(told.get("event"))
+        fields: dict[str, Any] = {name: value for name, value in event.items() if name != "event"}
+        kind = str(event.get("event"))
         if kind in SESSIONS_OWN or kind not in CASE_EVENTS.kinds:
             raise ValueError(f"{kind:.40} is no event of a case's process")
         if stamped := sorted(STAMPED & fields.keys()):

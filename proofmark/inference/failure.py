@@ -13,7 +13,7 @@ LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
 """Characters of a failure that are kept."""
 
 
-def told(error: BaseException, own: Collection[Path], root: Path | None = None, walled: bool = False) -> str:
+def failure_text(error: BaseException, own: Collection[Path], root: Path | None = None, walled: bool = False) -> str:
     """Its first line, the last place in code below one of the `own` directories, and where the rest is.
 
     Paths are relative to `root`, by default the working directory. `walled` is whether it came from behind a wall, for

@@ -27,7 +27,7 @@ class RunOptions:
     clear_caches: bool = False
     validated: Validated | None = None
 
-    def told_to(self, config: EffectiveConfig) -> EffectiveConfig:
+    def with_vouched_onnx(self, config: EffectiveConfig) -> EffectiveConfig:
         """The same task, with what its processes need to know of what it relies on."""
         relied_on = self.validated.onnx_sha256 if self.validated and config.no_validation else None
         return replace(config, host=replace(config.host, validated_onnx=relied_on))

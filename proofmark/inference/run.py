@@ -57,7 +57,7 @@ class CaseRun(Run[RunRecord]):
         imports: Sequence[str] = (),
     ) -> None:
         """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
-        self.config = options.told_to(config)
+        self.config = options.with_vouched_onnx(config)
         self.run_dir = run_dir
         self.record: RunRecord | None = None
         self._problems = tuple(problems) + tuple(plan.problems)
@@ -174,11 +174,11 @@ class CaseRun(Run[RunRecord]):
     def again(self) -> Mapping[str, float]:
         """One short round more of what was measured: core and whole, items per second."""
         assert self._processes is not None
-        told: Event = {}
+        last_event: Event = {}
 
         def hear(report: dict[str, Any]) -> None:
             self._hear(report)
-            told.update(report.get("event", {}))
+            last_event.update(report.get("event", {}))
 
         try:
             outcome = self._processes.run("short_round", hear)
@@ -186,7 +186,7 @@ class CaseRun(Run[RunRecord]):
             raise StepError(str(lost)) from None
         if outcome["status"] != "done":
             raise StepError(str(outcome["reason"]))
-        return {name: told["items"] / max(told[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
+        return {name: last_event["items"] / max(last_event[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
 
     def standing(self) -> RunRecord:
         """As if the summary were done."""

@@ -215,8 +215,8 @@ class LocalHandle(Handle):
 
     def news(self) -> list[str]:
         """Why caches were not cleared."""
-        told, self._news = self._news, []
-        return told
+        news, self._news = self._news, []
+        return news
 
     def facts(self) -> dict[str, Any]:
         """Whether caches were cleared, where somebody asked."""

@@ -171,8 +171,8 @@ def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Sy
             call = timed_call(compute, data, synchronize)
             seconds[name], answers[name] = call.seconds, call.answer
         paces.add(seconds["other"], seconds["known"])
-        told = zip(answers["other"], answers["known"], strict=True)
-        closest = min(closest, *(distance(*each) for each in told if each[0].is_floating_point()))
+        both_answers = zip(answers["other"], answers["known"], strict=True)
+        closest = min(closest, *(distance(*each) for each in both_answers if each[0].is_floating_point()))
         if paces.clear:
             break
     return [

@@ -38,16 +38,18 @@ def first_batch(loader: Loader) -> Batch:
     if batch is None or not len(loader.dataset):
         raise StepError("the data set is empty")
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
-        raise StepError(f"build_dataloader: a batch is {_told(batch)}; expected (inputs, targets)")
+        raise StepError(f"build_dataloader: a batch is {_description(batch)}; expected (inputs, targets)")
     inputs, targets = batch
     if not (isinstance(inputs, tuple | list) and inputs and all(type(each) is torch.Tensor for each in inputs)):
-        raise StepError(f"build_dataloader: inputs are {_told(inputs)}; expected a list of tensors, one per argument")
+        raise StepError(
+            f"build_dataloader: inputs are {_description(inputs)}; expected a list of tensors, one per argument"
+        )
     if not isinstance(targets, torch.Tensor):
-        raise StepError(f"build_dataloader: targets are {_told(targets)}; expected a tensor")
+        raise StepError(f"build_dataloader: targets are {_description(targets)}; expected a tensor")
     rows = {each.shape[0] if each.dim() else None for each in (*inputs, targets)}
     if len(rows) > 1 or rows & {0, None}:
         raise StepError(
-            f"build_dataloader: inputs and targets are {_told([*inputs, targets])}; "
+            f"build_dataloader: inputs and targets are {_description([*inputs, targets])}; "
             "expected the batch as the first dimension of all"
         )
     return list(inputs), targets
@@ -89,7 +91,7 @@ def _rehearse_mean(mean: Mean, outputs: list[torch.Tensor], targets: torch.Tenso
     try:
         score, weight = map(float, scored)
     except (TypeError, ValueError, RuntimeError):
-        raise StepError(f"evaluator: answers {_told(scored)}; expected two numbers, sum and count") from None
+        raise StepError(f"evaluator: answers {_description(scored)}; expected two numbers, sum and count") from None
     if not (math.isfinite(score) and math.isfinite(weight) and weight >= 0):
         raise StepError(f"evaluator: answers ({score:g}, {weight:g}); expected finite numbers, the second at least 0")
 
@@ -111,7 +113,7 @@ def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         model.eval()
     loss = case.loss(outputs, targets)
     if not isinstance(loss, torch.Tensor) or loss.dim():
-        raise StepError(f"loss: answers {_told(loss)}; expected a tensor without dimensions")
+        raise StepError(f"loss: answers {_description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
         raise StepError("loss: does not depend on any weight that could be trained")
     if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):
@@ -139,7 +141,9 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
     except Exception as error:
         traceback.print_exc()  # to worker.log
         problem = f"{named(error)} (traceback in worker.log)"
-        raise StepError(f"create_model: the model cannot take build_dataloader's {_told(inputs)}: {problem}") from error
+        raise StepError(
+            f"create_model: the model cannot take build_dataloader's {_description(inputs)}: {problem}"
+        ) from error
     return [output] if isinstance(output, torch.Tensor) else list(output), targets
 
 
@@ -153,12 +157,14 @@ def _place(path: Path, profile: str, key: str) -> str:
     return f"{shown}: {within}parameters.{key}"
 
 
-def _told(value: object) -> str:
+def _description(value: object) -> str:
     """A value's kind, and the shapes of its tensors."""
     import torch
 
     if isinstance(value, torch.Tensor):
         return f"a tensor {tuple(value.shape)}"
     if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}" + (f" ({', '.join(map(_told, value[:4]))})" if value else "")
+        return f"a {type(value).__name__} of {len(value)}" + (
+            f" ({', '.join(map(_description, value[:4]))})" if value else ""
+        )
     return f"a {type(value).__name__}"

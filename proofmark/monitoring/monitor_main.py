@@ -38,17 +38,17 @@ def main() -> None:
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
-    told_to_stop = threading.Event()
+    stop_requested = threading.Event()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
         isolation = _close_in(orders, stream.fileno())
-        threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
+        threading.Thread(target=_watch_parent, args=(stop_requested,), daemon=True).start()
         stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
         sampler = _Sampler(orders)
         interval, due = orders["interval"], time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
             due = max(due + interval, time.monotonic())
-            if told_to_stop.wait(max(0.0, due - time.monotonic())):
+            if stop_requested.wait(max(0.0, due - time.monotonic())):
                 break
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
@@ -66,10 +66,10 @@ def _close_in(orders: dict[str, Any], log: int) -> Isolation:
         return Isolation.none(f"the vendor can't be found: {error}")
 
 
-def _watch_parent(told_to_stop: threading.Event) -> None:
+def _watch_parent(stop_requested: threading.Event) -> None:
     """Standard input ends with the parent, however that ends."""
     sys.stdin.buffer.read()
-    told_to_stop.set()
+    stop_requested.set()
 
 
 class _Sampler:

@@ -17,7 +17,7 @@ Points = Sequence[tuple[float, float]]
 Timed = Sequence[tuple[float, DeviceSample]]
 """Readings of one device, each with its moment."""
 
-POINTS, DEVICES, TOLD = 300, 64, 16
+POINTS, DEVICES, MOST_NAMED = 300, 64, 16
 """Most points of a series in a record, most devices that have any, and most complaints of a kind: all of it is a
 vendor's word."""
 
@@ -95,8 +95,8 @@ class _Seen:
             self.within += 1
             self.slowed += any(device.throttled for device in sample.devices)
             for device in sample.devices:
-                self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:TOLD]
-                self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:TOLD]
+                self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:MOST_NAMED]
+                self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:MOST_NAMED]
 
 
 def _complaints(samples: Sequence[Sample], rubbish: Rubbish) -> Iterator[str]:
@@ -109,9 +109,9 @@ def _complaints(samples: Sequence[Sample], rubbish: Rubbish) -> Iterator[str]:
 
 def _some(complaints: Iterable[str]) -> list[str]:
     """Each once, and how many there are more."""
-    told = list(dict.fromkeys(complaints))
-    more = len(told) - TOLD
-    return told[:TOLD] + ([f"and {more} complaints more of that kind"] if more > 0 else [])
+    distinct = list(dict.fromkeys(complaints))
+    more = len(distinct) - MOST_NAMED
+    return distinct[:MOST_NAMED] + ([f"and {more} complaints more of that kind"] if more > 0 else [])
 
 
 def _by_device(samples: Sequence[Sample]) -> dict[int, Timed]:

@@ -22,8 +22,8 @@ def now() -> float:
 
 def _epoch() -> int:
     """As the starting process said, if it runs on this machine; else as the clock shows now."""
-    told_boot, _, offset = os.environ.get(EPOCH, "").rpartition(" ")
-    if told_boot == boot() and offset.isdecimal():
+    inherited_boot, _, offset = os.environ.get(EPOCH, "").rpartition(" ")
+    if inherited_boot == boot() and offset.isdecimal():
         return int(offset)
     epoch = time.time_ns() - time.perf_counter_ns()
     os.environ[EPOCH] = f"{boot()} {epoch}"

@@ -140,10 +140,10 @@ def judge_compared(compared: Compared | None, width: float | None = None) -> Ver
     return next(complaints, Verdict(kind=VerdictKind.PASS))
 
 
-def _reasons(compared: Compared, outcome: Outcome, told: str) -> list[str]:
+def _reasons(compared: Compared, outcome: Outcome, predicate: str) -> list[str]:
     beside, same = f"beside {compared.baseline}", f"{compared.width:.1%} is the same"
     found = [ratio for ratio in compared.ratios if ratio.outcome is outcome]
-    return [f"{beside} {ratio.metric} {told}: {ratio.text}; up to {same}" for ratio in found]
+    return [f"{beside} {ratio.metric} {predicate}: {ratio.text}; up to {same}" for ratio in found]
 
 
 def compared_figures(compared: Compared | None, labels: Sequence[Figure]) -> Iterator[Figure]:
@@ -152,8 +152,8 @@ def compared_figures(compared: Compared | None, labels: Sequence[Figure]) -> Ite
         return
     names = {figure.key: figure.label for figure in labels}
     for ratio in compared.ratios:
-        told = f"{ratio.outcome}: {ratio.text}"
-        known: dict[str, Any] = {"reason": told} if ratio.value is None else {"value": told}
+        text = f"{ratio.outcome}: {ratio.text}"
+        known: dict[str, Any] = {"reason": text} if ratio.value is None else {"value": text}
         label = f"{names.get(ratio.metric, ratio.metric)} compared"
         yield Figure(key=f"compared_{ratio.metric}", label=label, unit="text", kind=FigureKind.SPEED, **known)
     for number, sentence in enumerate([*compared.differences, *filter(None, (compared.lacking, compared.new))], 1):

@@ -44,7 +44,7 @@ class Aim(BaseModel):
         return self.target is None or reaches(value, self.target, self.better)
 
 
-def _told_apart(named: dict[str, Aim]) -> dict[str, Aim]:
+def _distinct_in_reports(named: dict[str, Aim]) -> dict[str, Aim]:
     known: dict[str, str] = {}
     for name in named:
         if (other := known.setdefault(slug(name), name)) != name:
@@ -52,7 +52,7 @@ def _told_apart(named: dict[str, Aim]) -> dict[str, Aim]:
     return named
 
 
-Aims = Annotated[dict[Name, Aim], AfterValidator(_told_apart)]
+Aims = Annotated[dict[Name, Aim], AfterValidator(_distinct_in_reports)]
 """Values of a metric by their names, whose figures have keys of their own."""
 
 _AIMS: TypeAdapter[dict[str, Aim]] = TypeAdapter(Aims)

@@ -30,14 +30,14 @@ def load_no_python(path: Path, model: type[M], made: str) -> M:
     Raises:
         ConfigurationError: with every problem in it; or it is Python.
     """
-    told = f"is Python, which is not run: `{BRING}` makes {made}"
+    message = f"is Python, which is not run: `{BRING}` makes {made}"
     if path.suffix == ".py":
-        raise ConfigurationError([Problem(str(path), "", told)])
+        raise ConfigurationError([Problem(str(path), "", message)])
     try:
         return load_model(path, model)
     except ConfigurationError:
         if _is_python(path):
-            raise ConfigurationError([Problem(str(path), "", told)]) from None
+            raise ConfigurationError([Problem(str(path), "", message)]) from None
         raise
 
 

@@ -161,8 +161,8 @@ def _forbidden_to_vendors(key: str, value: Any) -> str | None:
         return "null leaves the engine out, which a vendor's file may not; the user may, with --compiler null"
     if key in FILES and isinstance(value, str) and not is_drivers(value):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
-        told = "the user may name any, with --set"
-        return f"names a file that its engine would see: a vendor's file may name those below {places}; {told}"
+        permission = "the user may name any, with --set"
+        return f"names a file that its engine would see: a vendor's file may name those below {places}; {permission}"
     if key == "no_validation" and value is True:
         return "leaves out whose model the engine is, which a vendor's file may not; the user may, with --set"
     return None

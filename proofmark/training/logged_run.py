@@ -60,8 +60,12 @@ class LoggedRun(Run[R]):
             case = f"{self.config.suite}/{self.config.case}"
             problems = [vars(problem) for problem in self.problems]
             shared["policy"] = self._policy.model_dump(mode="json")
-            told = {"adapted": self._found.adapted_in(case), "problems": problems, "unsupported": self._unsupported}
-            self._begun = self._log.write("run_begin", **shared, **told, **self._facts())
+            vendor_facts = {
+                "adapted": self._found.adapted_in(case),
+                "problems": problems,
+                "unsupported": self._unsupported,
+            }
+            self._begun = self._log.write("run_begin", **shared, **vendor_facts, **self._facts())
 
     def _is_to_be_done(self) -> bool:
         """Whether it may be, and was not yet: once."""

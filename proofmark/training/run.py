@@ -152,8 +152,8 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         elif event["event"] == "evaluation" and event["metric"] is not None:
             seconds = f"{event['train_seconds']:.0f} s"
             others = "".join(f", {n} {v:.4f}" for n, v in event.get("others", {}).items() if v is not None)
-            told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}{others}"
-            self._on_progress({"note": f"{told_metric}, after {event['samples']} samples, {seconds}"})
+            metric_text = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}{others}"
+            self._on_progress({"note": f"{metric_text}, after {event['samples']} samples, {seconds}"})
         elif event["event"] == "resumed":
             self._on_progress({"note": f"goes on from step {event['step']}"})
 

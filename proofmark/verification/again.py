@@ -111,8 +111,8 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
             found.append(what)
         else:
             more += 1
-    told = _made_otherwise(record) if found else ""
-    yield from (f"{what}{told}" for what in found)
+    origin = _made_otherwise(record) if found else ""
+    yield from (f"{what}{origin}" for what in found)
     if more:
         yield f"and {more} values more are not what its logs say"
 

@@ -18,7 +18,7 @@ def verdicts(records: Sequence[CaseRecord], exit_code: int) -> Section:
     """A row per run, the gravest verdict first: what it is ranked by, or all reasons why it did not pass."""
     views = sorted(map(View, records), key=lambda view: -view.verdict.kind.exit_code)
     count = f"{len(views)} run{'' if len(views) == 1 else 's'}"
-    rows = [(_kind(view), view.name, view.variant, _told(view)) for view in views]
+    rows = [(_kind(view), view.name, view.variant, _cell(view)) for view in views]
     lines = () if rows else ("no run has left a record",)
     return Section(f"Proofmark: {count}, exit code {exit_code}", ("verdict", "run", "of", "told"), rows, lines)
 
@@ -46,6 +46,6 @@ def _kind(view: View[CaseRecord]) -> str:
     return f"{view.verdict.kind.sign} {view.verdict.kind}"
 
 
-def _told(view: View[CaseRecord]) -> str:
+def _cell(view: View[CaseRecord]) -> str:
     shown = [f"{figure.name} {value}" for figure, value in list(view.headlines())[:1]] if not view.withheld else []
     return "; ".join([*shown, *view.verdict.reasons])

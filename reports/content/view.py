@@ -89,8 +89,8 @@ def _looked_through(record: Record) -> Record:
     """The record with every text in it visible."""
     if _VISIBLE.get(id(record)) is record:
         return record
-    told = record.model_dump_json()  # there what nobody sees is written as it is, or with a backslash
-    seen: Record = record if told.isprintable() and "\\" not in told else text.all_visible(record)
+    json_text = record.model_dump_json()  # there what nobody sees is written as it is, or with a backslash
+    seen: Record = record if json_text.isprintable() and "\\" not in json_text else text.all_visible(record)
     _VISIBLE[id(seen)] = seen
     return seen
 

@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"left out: {problem}", file=sys.stderr)
     if not built.parquet:
         print(NO_PARQUET, file=sys.stderr)
-    told = f"{built.runs} {'run' if built.runs == 1 else 'runs'}; {built.read} read, {len(built.problems)} left out"
-    print(f"{given.out / 'index.html'}: {told}")
+    summary = f"{built.runs} {'run' if built.runs == 1 else 'runs'}; {built.read} read, {len(built.problems)} left out"
+    print(f"{given.out / 'index.html'}: {summary}")
     return 0
 
 

@@ -116,8 +116,8 @@ def _brought_up_to_date(
     for name in sorted(touched):
         index.set_league(name, _league(index, site, name, parquet))
     leagues, ids, problems = index.leagues(), index.ids(), index.problems()
-    told = [{"file": Path(path).name, "where": path, "what": problem} for path, problem in problems]
-    write(site / "data" / SWITCH, script("site", as_json({"leagues": leagues, "problems": told})))
+    problem_rows = [{"file": Path(path).name, "where": path, "what": problem} for path, problem in problems]
+    write(site / "data" / SWITCH, script("site", as_json({"leagues": leagues, "problems": problem_rows})))
     sweep(site / "runs", {f"{identity}.{kind}" for identity in ids for kind in ("html", "js")})
     sweep(site / "data", {SWITCH, *(f"{each['data']}.js" for each in leagues.values())})
     sweep(site / "exports", {name for each in leagues.values() for name in each["exports"]})

@@ -99,10 +99,12 @@ def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obst
         obstacles: what else keeps it from being ranked.
     """
     record = view.record
-    told = tuple(finding[:LONGEST] for finding in findings[:3])
+    shown_findings = tuple(finding[:LONGEST] for finding in findings[:3])
     commit = record.provenance.commit.value if record.provenance else None
     return Entry(
-        id=(hashlib.sha256("\0".join([content, *told]).encode()).hexdigest() if told else content)[:DIGITS],
+        id=(hashlib.sha256("\0".join([content, *shown_findings]).encode()).hexdigest() if shown_findings else content)[
+            :DIGITS
+        ],
         content=content[:DIGITS],
         suite=record.suite,
         case=record.case,
@@ -121,7 +123,7 @@ def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obst
         sign=view.verdict.kind.sign,
         tone=tone(view.verdict.kind),
         reasons=tuple(reason[:LONGEST] for reason in view.verdict.reasons[:3]),
-        findings=told,
+        findings=shown_findings,
         obstacles=tuple(obstacle[:LONGEST] for obstacle in obstacles[:3]),
         cells=tuple(_cell(figure, shown) for figure, shown in view.headlines()),
     )
@@ -147,5 +149,5 @@ def _cell(figure: Figure, shown: Shown) -> Cell:
 
 def _series(record: CaseRecord) -> str:
     """The same for runs that belong to one trend: of one contender, on like machines."""
-    told = [record.suite, record.case, variant.variant(record), variant.machine(record)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    group_key = [record.suite, record.case, variant.variant(record), variant.machine(record)]
+    return hashlib.sha256(json.dumps(group_key, sort_keys=True).encode()).hexdigest()[:12]

@@ -49,8 +49,8 @@ class Table:
 
     def columns(self) -> dict[str, type]:
         """Names of columns, and what they hold."""
-        told = {f"variant_{name}": str for name in self.variants}
-        return {**_ENVELOPE, **told, **{f"figure_{key}": kind for key, kind in self._kinds.items()}}
+        variant_columns = {f"variant_{name}": str for name in self.variants}
+        return {**_ENVELOPE, **variant_columns, **{f"figure_{key}": kind for key, kind in self._kinds.items()}}
 
     def rows(self) -> Iterator[Row]:
         """Each run, newest last."""

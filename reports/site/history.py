@@ -108,8 +108,8 @@ def change_points(values: Sequence[float]) -> list[int]:
 def _differ(before: NDArray[np.float64], after: NDArray[np.float64], level: float) -> bool:
     from scipy import stats
 
-    told = [(side.mean(), max(side.std(ddof=1), SMALLEST), len(side)) for side in (before, after)]
-    return bool(stats.ttest_ind_from_stats(*told[0], *told[1], equal_var=False).pvalue < level)
+    summaries = [(side.mean(), max(side.std(ddof=1), SMALLEST), len(side)) for side in (before, after)]
+    return bool(stats.ttest_ind_from_stats(*summaries[0], *summaries[1], equal_var=False).pvalue < level)
 
 
 def _mean(values: Sequence[float]) -> float:

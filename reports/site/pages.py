@@ -37,7 +37,7 @@ def write_run(folder: Path, entry: Entry, view: View[CaseRecord], suites: Mappin
 
 def comparable(entry: Entry, view: View[CaseRecord]) -> dict[str, Any]:
     """What two runs are compared by: sections of labels and texts."""
-    told = {
+    sections = {
         "run": {
             "verdict": entry.verdict,
             "vendor": entry.vendor,
@@ -49,15 +49,15 @@ def comparable(entry: Entry, view: View[CaseRecord]) -> dict[str, Any]:
         "configuration": {row.key: row.value for row in provenance.config_rows(view.record)},
         "identity": {**dict(provenance.identity_rows(view.record)), **_versions(view.record)},
     }
-    told["identity"].pop("versions", None)
-    return {"title": entry.name, "when": text.instant(entry.started), "tone": entry.tone, "sections": told}
+    sections["identity"].pop("versions", None)
+    return {"title": entry.name, "when": text.instant(entry.started), "tone": entry.tone, "sections": sections}
 
 
 def _figures(view: View[CaseRecord]) -> dict[str, str]:
     """By their names; those of one name by their keys too."""
     named = [(with_other_name(figure.name, figure), figure.key, str(shown)) for figure, shown in view.listed()]
     times = Counter(name for name, _, _ in named)
-    return {name if times[name] == 1 else f"{name}, {key}": told for name, key, told in named}
+    return {name if times[name] == 1 else f"{name}, {key}": value for name, key, value in named}
 
 
 def _versions(record: CaseRecord) -> dict[str, str]:

@@ -81,8 +81,8 @@ class Reader:
         try:
             seen = self.look(session.folder, self.suites)
         except MADE_UP as error:
-            told = harmless(f"{session.folder}: cannot be verified: {reason(error)}")
-            return [Read(key_of(path), session.state, problem=told) for path in session.records]
+            message = harmless(f"{session.folder}: cannot be verified: {reason(error)}")
+            return [Read(key_of(path), session.state, problem=message) for path in session.records]
         return list(self._each(session, seen))
 
     def _each(self, session: Session, seen: Seen) -> Iterator[Read]:

@@ -68,5 +68,5 @@ def _has_any(folder: str) -> bool:
 
 
 def _named(names: set[str]) -> str:
-    told = ", ".join(sorted(names)[:NAMED])
-    return told if len(names) <= NAMED else f"{told} and {len(names) - NAMED} more"
+    listed = ", ".join(sorted(names)[:NAMED])
+    return listed if len(names) <= NAMED else f"{listed} and {len(names) - NAMED} more"

@@ -58,7 +58,7 @@ def given_problems(config: EffectiveConfig, settings: str | None = SETTINGS) -> 
     if look is None:
         return problems
     if host.data_dir and _filled(Path(host.data_dir)):
-        problems += [Problem("--data-dir", "", told) for told in look(Path(host.data_dir), config)]
+        problems += [Problem("--data-dir", "", what) for what in look(Path(host.data_dir), config)]
     return problems + _of_tokenizer(config)
 
 
@@ -126,13 +126,13 @@ def _text_files(root: Path, config: EffectiveConfig) -> Iterator[str]:
 
 
 def _coco(root: Path, config: EffectiveConfig) -> Iterator[str]:
-    if told := _lacking(root, COCO):
-        yield f"{told}: expected both as COCO publishes them"
+    if lacking := _lacking(root, COCO):
+        yield f"{lacking}: expected both as COCO publishes them"
 
 
 def _record(root: Path, config: EffectiveConfig) -> Iterator[str]:
-    if told := _lacking(root, ("train.jsonl", "val.jsonl")):
-        yield f"{told}: expected both as SuperGLUE's ReCoRD has them"
+    if lacking := _lacking(root, ("train.jsonl", "val.jsonl")):
+        yield f"{lacking}: expected both as SuperGLUE's ReCoRD has them"
 
 
 _LAYOUTS: Mapping[str, Callable[[Path, EffectiveConfig], Iterator[str]]] = {

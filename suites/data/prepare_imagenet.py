@@ -39,9 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do it; the exit code."""
     parser = Parser(prog="python -m suites.data.prepare_imagenet", description=__doc__)
     parser.add_argument("archive", type=Path, help="ILSVRC2012_img_val.tar")
-    told = parser.add_mutually_exclusive_group(required=True)
-    told.add_argument("--devkit", type=Path, metavar="FILE", help="ILSVRC2012_devkit_t12.tar.gz")
-    told.add_argument("--synsets", type=Path, metavar="FILE", help="a WordNet ID per line, in the order of the images")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--devkit", type=Path, metavar="FILE", help="ILSVRC2012_devkit_t12.tar.gz")
+    source.add_argument(
+        "--synsets", type=Path, metavar="FILE", help="a WordNet ID per line, in the order of the images"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to fill")
     options: argparse.Namespace = parser.parse_args(arguments)
     try:

@@ -65,7 +65,7 @@ class InferenceSuite(Suite):
         """What `precision` or `fp16` says."""
         return config.effective_precision
 
-    def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
+    def variant(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
         """By compiler."""
         return {"compiler": config.compiler or "none", "precision": self.precision(config)}
 

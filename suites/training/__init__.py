@@ -49,7 +49,7 @@ class TrainingSuite(Suite):
         """The batch of a process, or of all together."""
         return at_scale(resolution, Scale.parse(scale), path)
 
-    def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
+    def variant(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
         """By scale."""
         return {"scale": scale, "precision": self.precision(config)}
 

@@ -34,8 +34,8 @@ class TrainingContract(TrainingCase):
         """Every rank came to its end."""
         failed = [(number, run.failure) for number, run in enumerate(training_record.runs, 1) if run.failure]
         if failed:
-            told = (gist(failure, scale_run.run_dir / f"round{number}", Path.cwd()) for number, failure in failed)
-            fail(*itertools.chain.from_iterable(told))
+            gists = (gist(failure, scale_run.run_dir / f"round{number}", Path.cwd()) for number, failure in failed)
+            fail(*itertools.chain.from_iterable(gists))
         _legal(training_record)
 
     def test_target_reached(self, training_record: TrainingRecord) -> None:

@@ -54,7 +54,7 @@ def test_a_good_search_passes() -> None:
 )
 def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: str, reason: str) -> None:
     verdict = judge(record(**changed))
-    assert verdict.kind == kind and any(reason in told for told in verdict.reasons), verdict
+    assert verdict.kind == kind and any(reason in line for line in verdict.reasons), verdict
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
 )
 def test_a_trial_that_breaks_a_rule_makes_the_search_invalid(changed: dict[str, Any], kind: str, reason: str) -> None:
     verdict = judge(record(trial(0), trial(**{"number": 1, "parent": 0, **changed})))
-    assert verdict.kind == kind and any(reason in told for told in verdict.reasons), verdict
+    assert verdict.kind == kind and any(reason in line for line in verdict.reasons), verdict
 
 
 @pytest.mark.parametrize("peak, kind", [(320.0, "PASS"), (300.0, "FAIL_HONESTY")])

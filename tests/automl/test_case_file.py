@@ -51,7 +51,7 @@ def refusal(folder: Path, case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "bounds", "told"),
+    ("name", "bounds", "expected"),
     [
         ("kernel_size", [3, 4], "kernel_size: expected odd numbers to 15, found [3.0, 4.0]"),
         ("kernel_size", [3, 17], "kernel_size: expected odd numbers to 15, found [3.0, 17.0]"),
@@ -59,10 +59,10 @@ def refusal(folder: Path, case: dict[str, Any]) -> str:
         ("batch_size", [0, 128], "expected dropout below 1 and batch_size from 1"),
     ],
 )
-def test_what_no_network_can_have_is_no_choice(tmp_path: Path, name: str, bounds: list[float], told: str) -> None:
+def test_what_no_network_can_have_is_no_choice(tmp_path: Path, name: str, bounds: list[float], expected: str) -> None:
     case = yaml.safe_load(CASE.read_text(encoding="utf-8"))
     case["profiles"]["embedded"]["parameters"]["hyperparameters"][name] = bounds
-    assert refusal(tmp_path, case) == f"parameters: hyperparameters: {told}"
+    assert refusal(tmp_path, case) == f"parameters: hyperparameters: {expected}"
 
 
 def test_whatever_may_be_set_can_be_written_to_a_log_and_read_again() -> None:

@@ -131,5 +131,5 @@ def _is_verified_elsewhere(run_dir: Path, brought: Path, monkeypatch: pytest.Mon
     assert verified.holds and not verified.notes, (verified.findings, verified.notes)
     journal = copied / "search" / FILE
     journal.write_text(journal.read_text(encoding="utf-8").replace('"images":1', '"images":9', 1), encoding="utf-8")
-    told = "\n".join(map(str, verify(brought, suites).findings))
-    assert f"search/{FILE}: was edited" in told and "its logs say" in told, told
+    text = "\n".join(map(str, verify(brought, suites).findings))
+    assert f"search/{FILE}: was edited" in text and "its logs say" in text, text

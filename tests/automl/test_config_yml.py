@@ -91,11 +91,11 @@ def test_what_the_profile_has_already_is_no_argument(tmp_path: Path) -> None:
 def test_unknown_keys_are_named_and_folders_of_other_names_are_not_guessed(tmp_path: Path) -> None:
     text = ORIGINAL.replace("/gdata/val/", "/elsewhere/val/").replace("authorName", "autorName")
     read = read_config_yml(written(tmp_path, text.replace("--ip", "--pi")))
-    told = [str(fate) for fate in read.fates]
+    lines = [str(fate) for fate in read.fates]
     assert read.data_dir is None
-    assert "autorName default: unknown; nothing is made of it" in told
-    assert "--pi 127.0.0.1: unknown; nothing is made of it" in told
-    assert any(line.startswith("--val_data_dir /elsewhere/val/: yours to say: give --data-dir") for line in told)
+    assert "autorName default: unknown; nothing is made of it" in lines
+    assert "--pi 127.0.0.1: unknown; nothing is made of it" in lines
+    assert any(line.startswith("--val_data_dir /elsewhere/val/: yours to say: give --data-dir") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_a_value_of_several_lines_is_no_argument(tmp_path: Path, folder: str) ->
     path.write_text(json.dumps({"trial": {"command": command}}), encoding="utf-8")
     with pytest.raises(ConfigurationError) as refused:
         read_config_yml(path)
-    told = [str(problem) for problem in refused.value.problems]
-    assert len(told) == 2 and all("expected a text of one line" in each and each.isprintable() for each in told)
+    texts = [str(problem) for problem in refused.value.problems]
+    assert len(texts) == 2 and all("expected a text of one line" in each and each.isprintable() for each in texts)

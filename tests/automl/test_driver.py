@@ -99,11 +99,11 @@ def test_only_what_waits_for_its_device_yields_to_others(tmp_path: Path, monkeyp
     """The first one of all, and a child of the only one that has ended, are waited for."""
     said, save = dict[int, bool](), TrialSpec.save
 
-    def told(spec: TrialSpec, path: Path) -> None:
+    def save_noted(spec: TrialSpec, path: Path) -> None:
         said[spec.trial] = spec.ahead
         save(spec, path)
 
-    monkeypatch.setattr(TrialSpec, "save", told)
+    monkeypatch.setattr(TrialSpec, "save", save_noted)
     search(tmp_path / "search", settings(3), {1: "let go"})
     assert said == {0: False, 1: False, 2: True}
 
@@ -153,8 +153,14 @@ def seconds_until_ended(
     }
     trial = TrialProcess(spec_maker(folder)(folder, trial=0, **rest), launcher, 60.0, 60.0, STUB)
     trial.spec.folder.mkdir()
-    told = TOTALS | {"metric": 0.5, "samples_evaluated": 1, "took_seconds": 0.0, "event": "evaluation", "time": 0.0}
-    lines = [json.dumps(told | {"clock": round(clock * 1e9)}) + "\n" for clock in (1010, 1030)]
+    evaluation = TOTALS | {
+        "metric": 0.5,
+        "samples_evaluated": 1,
+        "took_seconds": 0.0,
+        "event": "evaluation",
+        "time": 0.0,
+    }
+    lines = [json.dumps(evaluation | {"clock": round(clock * 1e9)}) + "\n" for clock in (1010, 1030)]
     (trial.spec.folder / "trial.jsonl").write_text("".join(lines))
     trial.begin({}, given)
     for _ in range(100):

@@ -112,14 +112,14 @@ def test_a_session_refuses_it_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(edited(SMALL, lambda graph: graph["nodes"][0].update(op="swish")))
     options = ["--init-model", str(tmp_path / "bad.json"), "--results-dir", str(tmp_path / "results")]
     with session("suites/automl", *options) as running:
-        told, _ = running.communicate(timeout=120)
-    assert running.returncode == 4 and "Traceback" not in told, told
-    assert "bad.json: nodes.0: " in told and not (tmp_path / "results").exists()
+        output, _ = running.communicate(timeout=120)
+    assert running.returncode == 4 and "Traceback" not in output, output
+    assert "bad.json: nodes.0: " in output and not (tmp_path / "results").exists()
 
 
 def test_what_began_with_another_network_is_told_and_not_ranked() -> None:
     model = Identity(name="mine.json", sha256="5" * 64)
     begun = record(init_models=(model,))
-    told = {figure.key: figure for figure in figures(begun)}
-    assert told["rankable"].value == "no" and "mine.json" in str(told["init_models"].value)
+    by_key = {figure.key: figure for figure in figures(begun)}
+    assert by_key["rankable"].value == "no" and "mine.json" in str(by_key["init_models"].value)
     assert "it began with other networks than the case" in page_of([begun.with_figures(figures(begun))])

@@ -46,8 +46,8 @@ def test_held_out_images_that_are_those_to_train_on_are_refused(tmp_path: Path) 
 
 
 def test_copies_among_the_held_out_are_refused_before_a_search(tmp_path: Path) -> None:
-    (told,) = problems(tmp_path, *GOOD[:2], *(name.replace("train", "val") for name in GOOD[:2]))
-    assert "not apart: 2 of 2 images" in told and told.startswith("--data-dir: ")
+    (message,) = problems(tmp_path, *GOOD[:2], *(name.replace("train", "val") for name in GOOD[:2]))
+    assert "not apart: 2 of 2 images" in message and message.startswith("--data-dir: ")
 
 
 def test_trials_are_chosen_by_images_cut_as_those_that_the_best_is_judged_by(tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ def test_copies_of_images_to_train_on_are_not_held_out(tmp_path: Path) -> None:
     ],
 )
 def test_missing_classes_are_refused_in_a_line(tmp_path: Path, files: tuple[str, ...], reason: str) -> None:
-    (told,) = problems(tmp_path, *files)
-    assert told.startswith("--data-dir: ") and reason in told
+    (message,) = problems(tmp_path, *files)
+    assert message.startswith("--data-dir: ") and reason in message

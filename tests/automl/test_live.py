@@ -96,9 +96,9 @@ def test_a_trial_that_runs_on_another_host_is_told_by_this_ones_clock(tmp_path: 
 def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "FIRST", 0.01)
     monkeypatch.setattr(page, "EVERY", 0.01)
-    told: list[Any] = []
+    reports: list[Any] = []
     stash = {RECORDS: [(record(case="before"), tmp_path)], RUN_DIR: tmp_path, SUITES: ALL}
-    config: Any = SimpleNamespace(stash=stash | {TELL: lambda *report: told.append(report)})
+    config: Any = SimpleNamespace(stash=stash | {TELL: lambda *report: reports.append(report)})
     written = threading.Event()
     problems: list[Callable[[], AutoMLRecord]] = [_full, _torn, _torn]
 
@@ -114,7 +114,7 @@ def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "automl/<wbr>before" in html and "unfinished" in html and 'http-equiv="refresh"' in html
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert told == [("after", {"note": "report.html is not up to date: KeyError: 'clock'"})], "once"
+    assert reports == [("after", {"note": "report.html is not up to date: KeyError: 'clock'"})], "once"
     assert "live page" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -128,17 +128,17 @@ def _torn() -> AutoMLRecord:
 
 def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(3), {1: "nan"})
-    told: list[dict[str, Any]] = []
-    telling = Telling(told.append, "top1", settings(5, most_seconds=100.0))
+    reports: list[dict[str, Any]] = []
+    telling = Telling(reports.append, "top1", settings(5, most_seconds=100.0))
     runs = {"clock": 0, "images": 10, "evaluated": 0, "accuracy": None, "loss": None, "seconds": 1.0}
     for _ in range(2):
         telling(Progress(60.0, 1, 2, 1, 5, state, {2: [runs]}))
-    notes = [report["note"] for report in told if "note" in report]
+    notes = [report["note"] for report in reports if "note" in report]
     assert [note.partition(":")[0] for note in notes] == [
         f"trial {n}, {made}"
         for n, made in ((0, "seed, 1 epochs"), (1, "deeper of 0, 0 epochs"), (2, "deeper of 0, 2 epochs"))
     ]
-    figures_ = told[-1]
+    figures_ = reports[-1]
     assert (figures_["step"], figures_["steps"], figures_["left_at_most"]) == (3, 5, 40.0)
     assert figures_["left"] == 60 / 6 * (9 - 6), "five and one of nine epochs are done, the first trial has one"
     assert figures_["also"][:2] == ["1 running, 2 done, 1 failed", "best error 48.00%"]

@@ -233,25 +233,25 @@ def test_an_address_without_a_ray_or_with_another_is_one_line(
         port = free.getsockname()[1]
     with pytest.raises(UsageError, match=rf"^--ray-address 127.0.0.1:{port}: nothing answers there: .*refused$"):
         RayCluster(f"127.0.0.1:{port}", "CPU", CODE)
-    with _of_another_version(), pytest.raises(UsageError) as told:
+    with _of_another_version(), pytest.raises(UsageError) as refused:
         RayCluster(address, "CPU", CODE)
-    assert "Version mismatch" in str(told.value) and "2.0.0" in str(told.value) and "\n" not in str(told.value)
+    assert "Version mismatch" in str(refused.value) and "2.0.0" in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:
     def answer(*options: str, **variables: str) -> tuple[int, str]:
         with session(*options, "--launcher", "ray", "-q", "--results-dir", str(tmp_path), **variables) as running:
-            told, _ = running.communicate(timeout=300)
-        assert "Traceback" not in told
-        return running.returncode, told
+            output, _ = running.communicate(timeout=300)
+        assert "Traceback" not in output
+        return running.returncode, output
 
-    code, told = answer("suites/automl", "--ray-address", "127.0.0.1:1")
-    assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in told
-    code, told = answer("suites/automl", "--preflight-only")
-    assert code == 4 and "--launcher ray looks at no hosts: leave --preflight-only out" in told
-    code, told = answer("suites/training", "-k", "resnet50")
-    assert code == 4 and "--launcher ray: case resnet50 is of suite training, whose cases it can't place" in told
+    code, output = answer("suites/automl", "--ray-address", "127.0.0.1:1")
+    assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in output
+    code, output = answer("suites/automl", "--preflight-only")
+    assert code == 4 and "--launcher ray looks at no hosts: leave --preflight-only out" in output
+    code, output = answer("suites/training", "-k", "resnet50")
+    assert code == 4 and "--launcher ray: case resnet50 is of suite training, whose cases it can't place" in output
     (tmp_path / "hidden" / "ray").mkdir(parents=True)
     (tmp_path / "hidden" / "ray" / "__init__.py").write_text("raise ImportError('no Ray')\n")
-    code, told = answer("suites/automl", PYTHONPATH=str(tmp_path / "hidden"))
-    assert code == 4 and "Ray is not installed here: python -m pip install -c constraints.txt ray" in told
+    code, output = answer("suites/automl", PYTHONPATH=str(tmp_path / "hidden"))
+    assert code == 4 and "Ray is not installed here: python -m pip install -c constraints.txt ray" in output

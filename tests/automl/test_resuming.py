@@ -101,8 +101,10 @@ def test_another_configuration_is_told_by_its_settings(tmp_path: Path) -> None:
     other = replace(CONFIG, profile="standard", configurations={**CONFIG.configurations, "max_trials": 9})
     with pytest.raises(UsageError) as refused:
         to_be_resumed(earlier, CASE, other)
-    told = str(refused.value)
-    assert "profile ('embedded' there, 'standard' here), max_trials (2 there, 9 here)" in told and "repeat" in told
+    message = str(refused.value)
+    assert (
+        "profile ('embedded' there, 'standard' here), max_trials (2 there, 9 here)" in message and "repeat" in message
+    )
     assert files(earlier) == before
 
 

@@ -42,7 +42,7 @@ def fail_with(run: SearchRun, monkeypatch: pytest.MonkeyPatch, error: Exception)
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (OSError(), "OSError: "),
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
@@ -50,9 +50,9 @@ def fail_with(run: SearchRun, monkeypatch: pytest.MonkeyPatch, error: Exception)
     ],
 )
 def test_whatever_breaks_it_off_is_told_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: str
 ) -> None:
-    assert fail_with(run_in(tmp_path), monkeypatch, error) == told
+    assert fail_with(run_in(tmp_path), monkeypatch, error) == expected
 
 
 def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ def test_trials_are_taken_in_the_order_in_which_they_began() -> None:
     late = trial(
         0, began=20.0, epochs=tuple(each.model_copy(update={"ended": each.ended + 20}) for each in trial(0).epochs)
     )
-    told = searching.figures(record(late, trial(1), training_share=0.5), 101.0)
-    assert "2 trials, 2 epochs" in told[0] and told[2].split()[3] == "14.00"
-    assert told[3].split()[3:] == ["5.00", "(most", "5.00)"] and told[4].split()[3] == "71.00"
+    lines = searching.figures(record(late, trial(1), training_share=0.5), 101.0)
+    assert "2 trials, 2 epochs" in lines[0] and lines[2].split()[3] == "14.00"
+    assert lines[3].split()[3:] == ["5.00", "(most", "5.00)"] and lines[4].split()[3] == "71.00"
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,13 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
     assert "FAIL_ACCURACY" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
 
     before, sessions = events(killed), sorted(resumed.iterdir())
-    for options, told in (
+    for options, expected in (
         ((), "has ended, and its best network is judged: there is nothing to go on with"),
         (("--max-trials", "5"), "has another configuration: max_trials (2 there, 5 here); repeat the options"),
     ):
         with search(resumed, "--resume", str(resumed / "latest"), *options) as running:
             output, _ = running.communicate(timeout=120)
-        assert running.returncode == 4 and told in output, output[-3000:]
+        assert running.returncode == 4 and expected in output, output[-3000:]
         assert "Traceback" not in output and len([line for line in output.splitlines() if "ERROR" in line]) == 1
     assert events(killed) == before and sorted(resumed.iterdir()) == sessions, "nothing was written"
 

@@ -65,16 +65,16 @@ def vendors_with(folder: Path, adapter: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "cheat, told",
+    "cheat, expected",
     [("reaches_out", "RuntimeError: came past nothing of 16"), ("fills_its_directory", FULL)],
 )
-def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, told: str) -> None:
+def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, expected: str) -> None:
     vendors, folder = vendors_with(tmp_path, (CHEAT / f"{cheat}.py").read_text()), tmp_path / "search"
     for made in (tmp_path / ".cache", folder):
         made.mkdir()
     (tmp_path / ".cache" / "own.key").touch()
     end = ended(process(folder, epochs=1, nproc=1, vendors=vendors, own_directory=0.01))
-    assert (end["status"], end["reason"]) == ("failed", told)
+    assert (end["status"], end["reason"]) == ("failed", expected)
     assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
     assert not (folder / "noderank0" / "own0").exists()
 
@@ -133,14 +133,14 @@ def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "expected"),
     [
         ('return case.train_step(model, inputs, targets) * float("nan")', "the loss of step 1 is not a finite number"),
         ("import torch; return torch.empty(1 << 50)", "it ran out of memory: "),
         ("raise KeyError('no such kernel')", "KeyError: 'no such kernel'"),
     ],
 )
-def test_what_goes_wrong_within_a_step_is_told(tmp_path: Path, step: str, told: str) -> None:
+def test_what_goes_wrong_within_a_step_is_told(tmp_path: Path, step: str, expected: str) -> None:
     adapter = f"""
 from proofmark.vendor import TrainingAdapter
 
@@ -152,18 +152,18 @@ class Adapter(TrainingAdapter):
     vendors, folder = vendors_with(tmp_path, adapter), tmp_path / "search"
     folder.mkdir()
     end = ended(process(folder, epochs=2, nproc=1, vendors=vendors))
-    assert end["status"] == "failed" and end["reason"].startswith(told), end["reason"]
+    assert end["status"] == "failed" and end["reason"].startswith(expected), end["reason"]
 
 
-@pytest.mark.parametrize("killed, told", [("rank", "it died of signal 9"), ("trial", "its process died")])
-def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, killed: str, told: str) -> None:
+@pytest.mark.parametrize("killed, expected", [("rank", "it died of signal 9"), ("trial", "its process died")])
+def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, killed: str, expected: str) -> None:
     begun, node = process(tmp_path, epochs=1000, nproc=1), tmp_path / "noderank0"
     until(lambda: trains(begun, node / "trial.jsonl"), "its first epoch", every=0.1)
     (first,) = (event for event in read_events(node / "trial.jsonl") if event["event"] == "trial_begin")
     rank = pid_of(node / "rank0.heartbeat")
     os.kill(rank if killed == "rank" else first["pid"], signal.SIGKILL)
     end = ended(begun)
-    assert end["status"] == "failed" and end["reason"].startswith(told)
+    assert end["status"] == "failed" and end["reason"].startswith(expected)
     psutil.wait_procs([psutil.Process(rank)] if psutil.pid_exists(rank) else [], timeout=10)
     assert not psutil.pid_exists(rank)
     assert not [*node.glob("own*")]

@@ -125,8 +125,8 @@ def test_a_label_may_be_called_as_what_every_object_has(browser, site):
     of = {vendor: next(run for run, text in scripts.items() if f'"{vendor}\\"' in text) for vendor in INHERITED}
     show(browser, site / "compare.html", f"#a={of['__proto__']}&b={of['constructor']}")
     rows = browser.value("[...document.querySelectorAll('.compare tr.differs')].map(row => row.innerText)")
-    told = {row.split("\t")[0].removeprefix("≠ ").strip(): row.split("\t")[1:] for row in rows}
-    assert told["__proto__"] == ['"set"', "– (not there)"] and told["constructor"] == ["– (not there)", '"set"']
+    by_label = {row.split("\t")[0].removeprefix("≠ ").strip(): row.split("\t")[1:] for row in rows}
+    assert by_label["__proto__"] == ['"set"', "– (not there)"] and by_label["constructor"] == ["– (not there)", '"set"']
 
 
 def test_the_league_is_sorted_by_the_keyboard_and_says_so(browser, site):
@@ -229,8 +229,8 @@ def test_two_runs_are_chosen_in_the_league_and_differ_where_they_do(browser, sit
 @pytest.mark.parametrize("view", ["#a=../../etc&b=x", "#a=0123456789abcdef&b=0123456789abcdef"])
 def test_runs_that_are_not_there_are_said_to_be_missing(browser, site, view):
     show(browser, site / "compare.html", view)
-    told = until(browser, "document.getElementById('about').textContent")
-    assert "sixteen digits" in told or "is not there" in told
+    about = until(browser, "document.getElementById('about').textContent")
+    assert "sixteen digits" in about or "is not there" in about
 
 
 def test_a_case_that_is_not_there_is_said_to_be_missing(browser, site):

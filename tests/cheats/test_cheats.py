@@ -1,6 +1,6 @@
 """The corpus of cheats: each file beside this one gets the verdict that it names. A new one is one file.
 
-An engine is a compiler's module of the house's vendor. It names its VERDICT, what is TOLD among the reasons, what
+An engine is a compiler's module of the house's vendor. It names its VERDICT, a REASON among those of the record, what
 the SESSION says, where a case is not to blame, and AT_MOST how many items a second it may be said to do, where it would
 seem faster. One whose threads a busy machine may give no turn has not cheated where it did no more than HONEST items a
 second, which is its figure then; where they had a turn at times there may be no result. One with WALL = "none" runs
@@ -86,7 +86,7 @@ def test_an_engine(sessions: dict[bool, Ran], path: Path, request: pytest.Fixtur
             idle = kind == "PASS" and record.engine.core.value <= float(cheat["HONEST"])
             if idle or (kind == "ERROR" and "run again on a quiet machine" in reasons):
                 return
-        assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
+        assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)
         assert record.engine is None or len(record.engine.rounds) == 2 or kind == "ERROR"
         if "AT_MOST" in cheat:
             assert record.engine is not None and record.engine.core.value <= float(cheat["AT_MOST"])
@@ -115,8 +115,8 @@ def test_records_say_how_engines_were_kept(sessions: dict[bool, Ran]) -> None:
 
 
 def test_no_engine_says_that_it_was_kept_better(sessions: dict[bool, Ran]) -> None:
-    told = sessions[False].record("forges_its_wall").isolation["engine"]
-    assert (told.kind, told.gaps) == ("process", (NOT_ASKED_FOR,))
+    isolation = sessions[False].record("forges_its_wall").isolation["engine"]
+    assert (isolation.kind, isolation.gaps) == ("process", (NOT_ASKED_FOR,))
 
 
 def test_no_daemon_is_left(sessions: dict[bool, Ran]) -> None:
@@ -179,7 +179,7 @@ def test_a_training(ran_trainings: Ran, path: Path, request: pytest.FixtureReque
     record = TrainingRecord.load(ran_trainings.run_dir / "training" / path.stem / "1x1" / "record.json")
     assert record.verdict is not None
     kind, reasons = str(record.verdict.kind), "\n".join(record.verdict.reasons)
-    assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
+    assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)
 
 
 DEVICES = """
@@ -210,4 +210,4 @@ def test_a_framework(tmp_path: Path, path: Path) -> None:
     assert house.becomes_empty(5)
     assert ran.verdict("upright") == ("PASS", "") and "framework" in ran.record("upright").isolation
     kind, reasons = ran.verdict(path.stem)
-    assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
+    assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)

@@ -1,8 +1,8 @@
 """Cheats of the corpus that need no session: what a vendor's files ask for, what its package does as it introduces
 itself, and what its monitor says.
 
-An introduction and a monitor are what stands after a vendor's own module, and are TOLD why it is refused, if it is. A
-file in YAML says that in its first line, and a configuration which file it is in its second.
+An introduction and a monitor are what stands after a vendor's own module, and name the REASON why it is refused, if it
+is. A file in YAML says that in its first line, and a configuration which file it is in its second.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def test_an_introduction(path: Path, vendors: Path, monkeypatch: pytest.MonkeyPa
     add(vendors, "acme", f"{GOOD}\n{path.read_text()}")
     add(vendors, "honest")
     monkeypatch.setenv("PROOFMARK_CORPUS", str(vendors))
-    told, before = "", _written(vendors)
+    message, before = "", _written(vendors)
     try:
         found = introduce("acme", vendors)
         describe_chip(found.vendor.chip(), found.vendor.chip_units(), "fp32", found.chips_file)
         assert found.directory == vendors / "acme"
     except ProofmarkError as error:
-        told = str(error)
-    assert named(path)["TOLD"] in told and bool(told) == bool(named(path)["TOLD"]), told
-    assert len(told.splitlines()) < 2 and told.isprintable()
+        message = str(error)
+    assert named(path)["REASON"] in message and bool(message) == bool(named(path)["REASON"]), message
+    assert len(message.splitlines()) < 2 and message.isprintable()
     assert _written(vendors) == before
     left = [process for process in psutil.process_iter() if _began_with(process, str(vendors))]
     psutil.wait_procs(left, timeout=20)  # they were killed: on a busy machine that takes a while
@@ -94,13 +94,13 @@ def test_a_monitor(path: Path, vendors: Path, tmp_path: Path) -> None:
     assert process.stop() is None
     times = [sample.time for sample in read_samples(log)[0]]
     seen = summarise(log, (times[1], times[-1]) if len(times) > 2 else None, 1, [])
-    assert seen is not None and any(named(path)["TOLD"] in failure for failure in seen.failures), seen
+    assert seen is not None and any(named(path)["REASON"] in failure for failure in seen.failures), seen
     assert seen.energy_joules is None or seen.energy_joules > 0
     assert seen.isolation is not None and seen.isolation.landlock < 99
     assert (tmp_path / "events.jsonl").read_text() == "kept"
 
 
-def told_of(path: Path) -> str:
+def reason_of(path: Path) -> str:
     """What a cheat in YAML is told."""
     return path.read_text().partition("\n")[0].removeprefix("# told: ")
 
@@ -111,10 +111,10 @@ def test_a_chip(path: Path, tmp_path: Path) -> None:
     try:
         chip = describe_chip("fake chip", 1, "fp32", tmp_path / "chips.yaml")
         assert chip.peak is not None
-        told = impossible_utilisation(Utilisation(mfu=1e9 / chip.peak.flops_per_second), chip)
+        texts = impossible_utilisation(Utilisation(mfu=1e9 / chip.peak.flops_per_second), chip)
     except ConfigurationError as error:
-        told = [str(problem) for problem in error.problems]
-    assert any(told_of(path) in line for line in told), told
+        texts = [str(problem) for problem in error.problems]
+    assert any(reason_of(path) in line for line in texts), texts
 
 
 def _overrides(directory: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_configuration(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         READERS[name](tmp_path)
     (problem,) = refused.value.problems
-    assert told_of(path) in str(problem)
+    assert reason_of(path) in str(problem)
 
 
 @pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.stem)
@@ -152,4 +152,4 @@ def test_a_container(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         container_of(vendor, "image", "docker")
     (problem,) = caught.value.problems
-    assert told_of(path) in str(problem)
+    assert reason_of(path) in str(problem)

@@ -206,16 +206,16 @@ def shell(script: str, folder: Path, values: Mapping[str, str]) -> tuple[int, st
 def github(name: str, job: str, folder: Path, known: Mapping[str, str], **given: str) -> tuple[int, str]:
     """Run a job's steps up to the first that fails. What is installed is there already."""
     content = workflow(name)["jobs"][job]
-    told = []
+    outputs = []
     for step in content["steps"]:
         if "run" in step and step["name"] != "Install":
             values = {**content.get("env", {}), **step.get("env", {})}
             resolved = {key: re.sub(r"\$\{\{ (.+?) \}\}", lambda m: known[m[1]], each) for key, each in values.items()}
             code, output = shell(step["run"], folder, {**resolved, **given})
-            told.append(output)
+            outputs.append(output)
             if code:
-                return code, "".join(told)
-    return 0, "".join(told)
+                return code, "".join(outputs)
+    return 0, "".join(outputs)
 
 
 def on_github_cpu(clone: Clone, branch: str) -> Job:

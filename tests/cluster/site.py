@@ -82,8 +82,8 @@ def failure(ran: Ran, scale: str = "2x1") -> str:
 def known_as_lost(job: str, launcher: str, hosts: list[str], ask_jobs: Ask) -> None:
     """What others are told, by its id, of a job on hosts whose session was killed."""
     assert job not in ask_jobs("list")[1] and f"{job}  lost " in ask_jobs("list", "--all")[1]
-    code, told = ask_jobs("status", job)
-    assert code == 1 and f" {launcher} " in told and ", ".join(hosts) in told, told
-    code, told = ask_jobs("logs", job)
-    assert code == 0 and "==> noderank1/rank1.log <==\nrank 1 makes its model\n" in told, told
+    code, output = ask_jobs("status", job)
+    assert code == 1 and f" {launcher} " in output and ", ".join(hosts) in output, output
+    code, output = ask_jobs("logs", job)
+    assert code == 0 and "==> noderank1/rank1.log <==\nrank 1 makes its model\n" in output, output
     assert ask_jobs("stop", job) == (0, f"{job}  lost\n")

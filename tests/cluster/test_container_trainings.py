@@ -41,8 +41,8 @@ class Contained(Site):
 
     def images(self) -> set[str]:
         """Names of the images built for vendors."""
-        told = self.engine.ask("images", "--format={{.Repository}}:{{.Tag}}").split()
-        return {name for name in told if "proofmark" in name}
+        listed = self.engine.ask("images", "--format={{.Repository}}:{{.Tag}}").split()
+        return {name for name in listed if "proofmark" in name}
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def nothing_is_left(engine: Engine) -> None:
     until(lambda: not engine.containers(), "no containers", 15, every=0.2)
 
 
-def refused(ran: Ran, *told: str) -> None:
-    """Exit code 4 and all of `told`, no traceback, nothing left."""
+def refused(ran: Ran, *expected: str) -> None:
+    """Exit code 4 and all of `expected`, no traceback, nothing left."""
     assert ran.code == 4, ran.output
     clean(ran)
-    for words in told:
+    for words in expected:
         assert words in ran.output, ran.output
 
 
@@ -126,8 +126,8 @@ def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) 
     refused(contained.run(*look, engine.image, mounts=mounts, scale="1x1"), f"not for the user to see: {absent};")
     assert not absent.exists()
     contained.give(mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
-    told = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")
-    refused(contained.run(*look, engine.image, scale="1x1"), *told)
+    expected = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")
+    refused(contained.run(*look, engine.image, scale="1x1"), *expected)
     refused(contained.run("--container", engine.image, "--launcher", "ssh"), "hosts: expected at least one")
 
 

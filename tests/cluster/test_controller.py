@@ -53,9 +53,9 @@ class Site:
 
     def look(self) -> list[str]:
         """What is wrong with the host."""
-        told: list[str] = []
-        assert ends(lambda: told.extend(self._launcher.examine(1, print)[0].problems))
-        return told
+        problems: list[str] = []
+        assert ends(lambda: problems.extend(self._launcher.examine(1, print)[0].problems))
+        return problems
 
     def far_ends(self) -> list[psutil.Process]:
         """Those that live; a browser that other tests began is none."""
@@ -101,15 +101,15 @@ def test_a_host_that_refuses_is_not_asked_twice(site: Site, tmp_path: Path) -> N
     assert site.look() == []
     (tmp_path / "work").rename(tmp_path / "gone")
     (tmp_path / "work").write_text("no directory")
-    (told,) = site.look()
-    assert told.startswith("`work_dir`: ") and not site.far_ends()
+    (message,) = site.look()
+    assert message.startswith("`work_dir`: ") and not site.far_ends()
     assert site.closes()
 
 
 def test_a_file_that_went_before_it_was_sent_is_named(site: Site, tmp_path: Path) -> None:
     (tmp_path / "tree" / "code.py").unlink()
-    (told,) = site.look()
-    assert told.startswith("this machine: ") and "code.py" in told and site.closes()
+    (message,) = site.look()
+    assert message.startswith("this machine: ") and "code.py" in message and site.closes()
 
 
 def test_other_loops_in_the_main_thread_take_nothing_away(site: Site) -> None:

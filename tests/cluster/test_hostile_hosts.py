@@ -74,7 +74,7 @@ def test_a_host_that_never_stops_is_not_listened_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes, unread, told",
+    "sizes, unread, expected",
     [
         ({"rank0.log": 4}, {}, "rank0.log has not come home whole"),
         ({"rank1.jsonl": 4}, {}, "rank1.jsonl has not come home whole"),
@@ -83,13 +83,13 @@ def test_a_host_that_never_stops_is_not_listened_to(tmp_path: Path) -> None:
     ],
 )
 def test_an_end_counts_with_all_that_was_written(
-    tmp_path: Path, sizes: dict[str, int], unread: dict[str, str], told: str | None
+    tmp_path: Path, sizes: dict[str, int], unread: dict[str, str], expected: str | None
 ) -> None:
     (tmp_path / "home").mkdir()
     texts = [str(each).replace("'", '"').replace("\\\\u", "\\u") for each in (sizes, unread)]
     said = file("rank0.log", 3) + "abc\n" + ENDED.format(code=0, sizes=texts[0], unread=texts[1])
     connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
-    assert (connection.logs.ended, connection.logs.incomplete) == (0, told)
+    assert (connection.logs.ended, connection.logs.incomplete) == (0, expected)
 
 
 def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:

@@ -67,17 +67,17 @@ def test_what_is_wrong_with_hosts_is_told_before_anything_runs(campus: Campus) -
 
 
 @pytest.mark.parametrize(
-    "trouble, step, told",
+    "trouble, step, expected",
     [
         ("tiny.data=SIGKILL", "data_and_model", "died of signal 9 (SIGKILL)"),
         ("tiny.data=raise", "data_and_model", "RuntimeError: trouble in data"),
         ("tiny.data=hang", "data_and_model", "gave no sign of life"),
     ],
 )
-def test_what_ends_a_case_there_is_told_here(campus: Campus, trouble: str, step: str, told: str) -> None:
+def test_what_ends_a_case_there_is_told_here(campus: Campus, trouble: str, step: str, expected: str) -> None:
     patience = ("--setup-timeout", "15") if "hang" in trouble else ()
     ran = campus.infer(*patience, trouble=trouble)
-    assert told in broken(ran, step), ran.output
+    assert expected in broken(ran, step), ran.output
     record = ran.record()
     assert (ran.case_dir() / "noderank0" / "worker.log").is_file()
     if "hang" in trouble:
@@ -152,7 +152,7 @@ else:
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "said, expected",
     [
         ("{", "not JSON"),
         ('{"ready": {"device": -1}}', "ready.device"),
@@ -160,8 +160,8 @@ else:
         ('{"lost": {"reason": "gone", "detail": null}}', "gone"),
     ],
 )
-def test_a_host_that_answers_rubbish_is_let_go_of(campus: Campus, tmp_path: Path, said: str, told: str) -> None:
+def test_a_host_that_answers_rubbish_is_let_go_of(campus: Campus, tmp_path: Path, said: str, expected: str) -> None:
     (tmp_path / "python").write_text(LIE.format(python=sys.executable, said=said))
     (tmp_path / "python").chmod(0o755)
-    assert told in broken(campus.infer(python=str(tmp_path / "python")), "init")
+    assert expected in broken(campus.infer(python=str(tmp_path / "python")), "init")
     nothing_is_left(campus)

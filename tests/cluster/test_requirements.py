@@ -48,6 +48,6 @@ def test_requirements_are_installed_once_on_every_host(new_campus: Campus, tmp_p
 def test_what_cannot_be_installed_is_told(campus: Campus) -> None:
     settings = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
     (campus.house.root / "requirements.txt").write_text("lost @ file:///nowhere/lost-1.0-py3-none-any.whl\n")
-    told = "its requirements cannot be installed: ERROR:", "No such file or directory: '/nowhere/lost-1.0"
-    one_line_table(campus.run("--preflight-only", **settings), *told)
+    expected = "its requirements cannot be installed: ERROR:", "No such file or directory: '/nowhere/lost-1.0"
+    one_line_table(campus.run("--preflight-only", **settings), *expected)
     assert campus.is_empty()

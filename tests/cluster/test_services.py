@@ -61,9 +61,9 @@ def names(processes: list[psutil.Process]) -> list[str]:
 
 def test_nothing_is_left_of_a_session_that_is_killed(tmp_path: Path) -> None:
     with running([sys.executable, "-c", EVERYTHING, str(tmp_path)], {"PYTHONPATH": str(ROOT)}) as session:
-        told = pipe(session.stdout).readline().decode().split()
-        assert len(told) == 3, pipe(session.stderr).read().decode()
-        link, engines = Path("/sys/class/net", told[0]), [Path(folder) for folder in told[1:]]
+        printed = pipe(session.stdout).readline().decode().split()
+        assert len(printed) == 3, pipe(session.stderr).read().decode()
+        link, engines = Path("/sys/class/net", printed[0]), [Path(folder) for folder in printed[1:]]
         assert link.is_symlink()
         serving = {name for folder in (tmp_path, *engines) for name in names(mentioned(str(folder)))}
         assert {"unshare", "sshd", "slurmctld", "conmon", "dockerd"} <= serving

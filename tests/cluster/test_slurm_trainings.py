@@ -67,7 +67,7 @@ def failed(slurm: Slurm) -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble, told",
+    "trouble, expected",
     [
         (cancelled, "(CANCELLED)"),
         (out_of_time, "(TIMEOUT): Job "),
@@ -75,7 +75,7 @@ def failed(slurm: Slurm) -> None:
     ],
 )
 def test_slurms_reason_for_an_end_is_told(
-    site: Site, slurm: Slurm, trouble: Callable[[Slurm], None], told: str
+    site: Site, slurm: Slurm, trouble: Callable[[Slurm], None], expected: str
 ) -> None:
     session = site.start("--hang-timeout", "100", trouble=MIDWAY + "sleep")
     site.house.wait_for_trouble(session)
@@ -84,7 +84,7 @@ def test_slurms_reason_for_an_end_is_told(
     ran = site.house.end(session, timeout=60)
     assert ran.code == 17, ran.output
     cause = failure(ran)
-    assert cause.startswith(f"Slurm ended job {job.number} ") and told.format(job.number) in cause, cause
+    assert cause.startswith(f"Slurm ended job {job.number} ") and expected.format(job.number) in cause, cause
     assert recorded(ran).runs[0].losses, "what was measured is kept"
     nothing_is_left(slurm)
 
@@ -167,6 +167,6 @@ def test_slurms_reason_for_an_end_of_inference_is_told(site: Site, slurm: Slurm)
     reason = ran.record().step("data_and_model").reason
     assert ran.code == 17 and reason is not None and "(CANCELLED)" in reason, ran.output
     refused = site.infer(partition="nope")
-    told = refused.record().step("init").reason
-    assert refused.code == 17 and told is not None and "invalid partition specified: nope" in told, refused.output
+    why = refused.record().step("init").reason
+    assert refused.code == 17 and why is not None and "invalid partition specified: nope" in why, refused.output
     nothing_is_left(slurm)

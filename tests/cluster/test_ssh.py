@@ -84,12 +84,12 @@ def test_code_is_sent_once_and_edits_on_a_host_are_noticed(new_campus: Campus) -
     )
 
 
-def one_line_table(ran: Ran, *told: str) -> None:
-    """Exit code 4, and a table of hosts that says all of `told`."""
+def one_line_table(ran: Ran, *expected: str) -> None:
+    """Exit code 4, and a table of hosts that says all of `expected`."""
     assert ran.code == 4, ran.output
     clean(ran)
     table = ran.output[ran.output.index("ERROR:") :]
-    for words in told:
+    for words in expected:
         assert words in table, ran.output
 
 
@@ -198,8 +198,8 @@ def rebooted(campus: Campus) -> None:
     campus.hosts.delete(1)
 
 
-@pytest.mark.parametrize("trouble, told", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
-def test_a_host_that_goes_is_named(campus: Campus, trouble: object, told: str) -> None:
+@pytest.mark.parametrize("trouble, expected", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
+def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: str) -> None:
     assert callable(trouble)
     session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep")
     campus.house.wait_for_trouble(session)
@@ -207,7 +207,7 @@ def test_a_host_that_goes_is_named(campus: Campus, trouble: object, told: str) -
     ran = campus.house.end(session, timeout=60)
     assert ran.code == 17, ran.output
     name = campus.hosts.hosts[1].name
-    assert failure(ran).startswith(f"{name}: ") and told in failure(ran), failure(ran)
+    assert failure(ran).startswith(f"{name}: ") and expected in failure(ran), failure(ran)
     assert recorded(ran).runs[0].losses, "what was measured is kept"
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
 
@@ -223,10 +223,10 @@ def test_a_link_that_comes_back_soon_is_survived(campus: Campus) -> None:
     assert ran.code == 0, ran.output
 
 
-@pytest.mark.parametrize("trouble, told", [("SIGKILL", " was killed by signal 9"), ("hang", " hung in step")])
-def test_a_rank_on_the_second_host_is_named(campus: Campus, trouble: str, told: str) -> None:
+@pytest.mark.parametrize("trouble, expected", [("SIGKILL", " was killed by signal 9"), ("hang", " hung in step")])
+def test_a_rank_on_the_second_host_is_named(campus: Campus, trouble: str, expected: str) -> None:
     ran = campus.run("--hang-timeout", "5", trouble=MIDWAY + trouble)
-    assert ran.code == 17 and failure(ran).startswith(f"rank 1 on {campus.hosts.hosts[1].name}{told}"), ran.output
+    assert ran.code == 17 and failure(ran).startswith(f"rank 1 on {campus.hosts.hosts[1].name}{expected}"), ran.output
     assert recorded(ran).runs[0].failure.ranks == (1,)  # type: ignore[union-attr]
     assert campus.is_empty()
 

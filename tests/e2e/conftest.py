@@ -224,18 +224,18 @@ def ask_jobs(house: House, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
     def ask(*arguments: str) -> tuple[int, str]:
         code = jobs.main(["--cache-dir", str(house.cache), *arguments])
-        told = capsys.readouterr()
-        return code, told.out + told.err
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
 
     return ask
 
 
-def one_line_answer(ran: Ran, *told: str) -> None:
-    """Exit code 4, an ERROR that says all of `told`, no traceback, nothing run."""
+def one_line_answer(ran: Ran, *expected: str) -> None:
+    """Exit code 4, an ERROR that says all of `expected`, no traceback, nothing run."""
     assert ran.code == 4, ran.output
     clean(ran)
     (line,) = [line for line in ran.output.splitlines() if line.startswith("ERROR:")]
-    for words in told:
+    for words in expected:
         assert words in line, ran.output
 
 

@@ -84,10 +84,10 @@ EXPECTED = {
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_each_has_its_verdict(bad_day: BadDay, case: str) -> None:
-    kind, told = EXPECTED[case]
+    kind, expected = EXPECTED[case]
     found, reasons = bad_day.ran.verdict(case)
     assert found == kind, reasons
-    assert told in reasons
+    assert expected in reasons
 
 
 def test_wrong_flops_are_told_before_anything_is_measured(bad_day: BadDay) -> None:
@@ -102,12 +102,12 @@ def test_the_session_carries_the_gravest(bad_day: BadDay) -> None:
 
 def test_the_session_ends_with_all_verdicts_and_their_reasons_whole(bad_day: BadDay) -> None:
     figures, _, verdicts = bad_day.ran.output.rpartition("\n====")
-    told = " ".join(verdicts.split())
+    text = " ".join(verdicts.split())
     for case in EXPECTED:
         kind, reasons = bad_day.ran.verdict(case)
-        assert f"{kind} inference/{case} " in told
+        assert f"{kind} inference/{case} " in text
         for reason in reasons.splitlines():
-            assert " ".join(reason.split()) in told
+            assert " ".join(reason.split()) in text
     assert verdicts.splitlines()[-1] == f"results in results/{bad_day.ran.run_dir.name}, exit code 17"
     assert "\nFAILED " not in figures and "\nSKIPPED " not in figures, "pytest cuts them off; all is told below"
     assert "Iterations" not in figures, "pytest-benchmark's tables are printed on request"
@@ -118,8 +118,8 @@ def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
     assert "INTERNALERROR" not in bad_day.ran.output
     log = bad_day.ran.case_dir("raises_compiling") / "worker.log"
     assert "Traceback" in log.read_text()
-    told = f"kept in {log.parent.relative_to(bad_day.house.root)}: events.jsonl (all that was measured), worker.log"
-    assert told in " ".join(bad_day.ran.output.split())
+    expected = f"kept in {log.parent.relative_to(bad_day.house.root)}: events.jsonl (all that was measured), worker.log"
+    assert expected in " ".join(bad_day.ran.output.split())
 
 
 def test_the_first_failure_is_what_a_session_that_stops_there_is_judged_by(house: House) -> None:

@@ -11,7 +11,7 @@ from tests.reports.xunit2 import ended, suites
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, expected",
     [
         (["--vendor=faker"], ["unknown vendor 'faker'", "did you mean 'fake'?"]),
         (["--vendor=../fake"], ["unknown vendor '../fake'"]),
@@ -42,14 +42,14 @@ from tests.reports.xunit2 import ended, suites
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
-def test_one_clear_line(house: House, options: list[str], told: list[str]) -> None:
+def test_one_clear_line(house: House, options: list[str], expected: list[str]) -> None:
     house.root.joinpath("junit.xml").write_text("<testsuites><testsuite tests='9' errors='0'/></testsuites>")
     ran = house.run(*options, "--junitxml=junit.xml")
-    one_line_answer(ran, *told)
+    one_line_answer(ran, *expected)
     assert not ran.results.exists()
     (suite,) = suites(house.root / "junit.xml").values()
     ((_, message),) = ended(suite, "error")
-    assert told[0] in message
+    assert expected[0] in message
 
 
 def test_a_device_that_is_not_there_is_told_with_what_was_looked_for(
@@ -68,7 +68,7 @@ def test_a_device_that_is_not_there_is_told_with_what_was_looked_for(
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, expected",
     [
         (["--profile=tiny"], "argument --profile: invalid choice: 'tiny'"),
         (["--precision=fp12"], "argument --precision: invalid choice: 'fp12'"),
@@ -76,14 +76,14 @@ def test_a_device_that_is_not_there_is_told_with_what_was_looked_for(
         (["--accuracy-gate=high"], "argument --accuracy-gate: invalid float value: 'high'"),
     ],
 )
-def test_value_that_the_parser_refuses(house: House, options: list[str], told: str) -> None:
+def test_value_that_the_parser_refuses(house: House, options: list[str], expected: str) -> None:
     ran = house.run(*options)
-    assert ran.code == 4 and told in ran.output, ran.output
+    assert ran.code == 4 and expected in ran.output, ran.output
     clean(ran)
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("import nonesuch\n", "cannot be imported: ModuleNotFoundError"),
         ("def x(:\n", "cannot be imported: SyntaxError"),
@@ -92,10 +92,10 @@ def test_value_that_the_parser_refuses(house: House, options: list[str], told: s
         ("import os\nprint('no card')\nos._exit(0)\n", "its import ended with exit code 0"),
     ],
 )
-def test_broken_vendor(house: House, text: str, told: str) -> None:
+def test_broken_vendor(house: House, text: str, expected: str) -> None:
     (house.root / "vendors/broken").mkdir()
     (house.root / "vendors/broken/__init__.py").write_text(text)
-    one_line_answer(house.run(vendor="broken"), "vendor 'broken'", told)
+    one_line_answer(house.run(vendor="broken"), "vendor 'broken'", expected)
 
 
 def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> None:

@@ -84,10 +84,10 @@ def test_what_was_to_be_compared_and_was_not_is_no_success(saved: Saved, options
     ran = saved.house.run(*check, *options, "--junitxml=junit.xml", "--summary=summary.md")
     clean(ran)
     assert ran.code == 12, ran.output
-    (told,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
-    assert "inference/tiny: --benchmark-compare: " in told and why in told
+    (complaint,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
+    assert "inference/tiny: --benchmark-compare: " in complaint and why in complaint
     failed = ET.parse(saved.house.root / "junit.xml").findall(".//failure")
-    assert [failure.get("message") for failure in failed] == [told.removeprefix("NOT COMPARED inference/tiny: ")]
+    assert [failure.get("message") for failure in failed] == [complaint.removeprefix("NOT COMPARED inference/tiny: ")]
     assert why in (saved.house.root / "summary.md").read_text()
 
 

@@ -24,8 +24,8 @@ def test_corrupt_and_stale_entries_are_told_and_made_again(tmp_path: Path) -> No
     recipe.write_text(recipe.read_text().replace("learning_rate: 0.05", "learning_rate: 0.04"))
 
     again = house.run("-k", "framework")
-    for case, told in (("tiny", "are corrupt (checksum differs)"), ("stale", "are stale")):
-        assert f"cached weights {entries[case]} {told}" in again.output
+    for case, expected in (("tiny", "are corrupt (checksum differs)"), ("stale", "are stale")):
+        assert f"cached weights {entries[case]} {expected}" in again.output
     for case in cases:
         same = again.record(case).weights, first.record(case).weights
         assert same[0] is not None and same[1] is not None

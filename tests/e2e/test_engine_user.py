@@ -98,15 +98,15 @@ def test_an_engine_is_another_users_process(open_house: House, isolation: str) -
     record = ran.record()
     assert record.isolation["engine"].user == USER
     assert record.isolation["engine"].kind == isolation or not has_landlock()
-    (told,) = [line for line in (ran.case_dir() / "worker.log").read_text().splitlines() if line.startswith("SPY: ")]
-    assert told.startswith("SPY: uid 65534 65534, groups [65534]; PermissionError; "), told
-    assert told.endswith("PermissionError") and "the labels" not in told
+    (message,) = [line for line in (ran.case_dir() / "worker.log").read_text().splitlines() if line.startswith("SPY: ")]
+    assert message.startswith("SPY: uid 65534 65534, groups [65534]; PermissionError; "), message
+    assert message.endswith("PermissionError") and "the labels" not in message
     assert house.becomes_empty(10)
 
 
-@pytest.mark.parametrize("user, told", [("root", "that user is root"), ("nobody-of-that-name", "no such user")])
-def test_a_user_that_keeps_nothing_apart_is_refused(house: House, user: str, told: str) -> None:
-    one_line_answer(house.run(OPTION, user), f"{OPTION} {user}: ", told)
+@pytest.mark.parametrize("user, expected", [("root", "that user is root"), ("nobody-of-that-name", "no such user")])
+def test_a_user_that_keeps_nothing_apart_is_refused(house: House, user: str, expected: str) -> None:
+    one_line_answer(house.run(OPTION, user), f"{OPTION} {user}: ", expected)
 
 
 def test_a_user_who_cannot_read_what_an_engine_needs_is_refused(house: House) -> None:

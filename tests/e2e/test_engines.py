@@ -8,18 +8,18 @@ from tests.e2e.conftest import House, clean
 
 
 @pytest.mark.parametrize(
-    "precision, code, kind, told",
+    "precision, code, kind, expected",
     [
         ("fp16", 10, "UNSUPPORTED", "no fp16 here"),
         ("bf16", 17, "ERROR", "does not declare bf16, yet it ran"),
     ],
 )
-def test_undeclared_precision(house: House, precision: str, code: int, kind: str, told: str) -> None:
+def test_undeclared_precision(house: House, precision: str, code: int, kind: str, expected: str) -> None:
     entry = f"{{case: inference/tiny, compiler: honest, precision: {precision}, reason: known}}"
     (house.root / "vendors/fake/unsupported.yaml").write_text(f"unsupported:\n  - {entry}\n")
     ran = house.run("--precision", precision)
     found, reasons = ran.verdict()
-    assert found == kind and told in reasons, (found, reasons)
+    assert found == kind and expected in reasons, (found, reasons)
     assert "the vendor expects it: known" in reasons or "and remove it from vendors/fake/unsupported.yaml" in reasons
     assert ran.code == code, ran.output
     clean(ran)

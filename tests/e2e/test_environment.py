@@ -77,11 +77,11 @@ def test_a_case_may_have_steps_of_its_own(house: House) -> None:
     path.write_text("adapter = 1\n")
     one_line_answer(house.run("-k", "1x1", suite="training"), "training/tiny.py: expected 'adapter', an instance of")
     theirs = path.rename(path.with_name("config_A100x1x8.py"))
-    told = "training/config_A100x1x8.py: expected 'adapter', an instance of a TrainingAdapter; it is read by nobody"
-    one_line_answer(house.run("-k", "1x1", suite="training"), told)
+    expected = "training/config_A100x1x8.py: expected 'adapter', an instance of a TrainingAdapter; it is read by nobody"
+    one_line_answer(house.run("-k", "1x1", suite="training"), expected)
     theirs.rename(path.with_name("tinny.py")).write_text(ADAPTER)
-    told = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
-    one_line_answer(house.run("-k", "1x1", suite="training"), told)
+    expected = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
+    one_line_answer(house.run("-k", "1x1", suite="training"), expected)
 
 
 LOGS = """
@@ -92,19 +92,19 @@ logging.getLogger("fake").error("A WORD OF ERROR")
 """
 
 
-@pytest.mark.parametrize("level, told", [("DEBUG", True), ("ERROR", False)])
-def test_a_host_file_says_what_is_logged_and_whether_caches_are_cleared(house: House, level: str, told: bool) -> None:
+@pytest.mark.parametrize("level, debug", [("DEBUG", True), ("ERROR", False)])
+def test_a_host_file_says_what_is_logged_and_whether_caches_are_cleared(house: House, level: str, debug: bool) -> None:
     vendor = house.root / "vendors/fake/__init__.py"
     vendor.write_text(vendor.read_text() + LOGS)
-    house.root.joinpath("host.yaml").write_text(f"FLAGPERF_LOG_LEVEL: {level}\nCLEAR_CACHES: {told}\n")
+    house.root.joinpath("host.yaml").write_text(f"FLAGPERF_LOG_LEVEL: {level}\nCLEAR_CACHES: {debug}\n")
     ran = house.run("--host-config", "host.yaml", "--set", "log_freq=1")
     assert ran.code == 0 and "no effect" not in ran.output, ran.output
     log = (ran.case_dir() / "worker.log").read_text()
     assert "A WORD OF ERROR" in log
-    assert ("A WORD FOR DEBUGGING" in log, "engine round 1/2: 1/" in log) == (told, told)
+    assert ("A WORD FOR DEBUGGING" in log, "engine round 1/2: 1/" in log) == (debug, debug)
     record = ran.record()
     if os.access("/proc/sys/vm/drop_caches", os.W_OK):
-        assert (record.caches_cleared, record.caches_kept) == (True if told else None, None)
+        assert (record.caches_cleared, record.caches_kept) == (True if debug else None, None)
     else:
-        assert record.caches_cleared is (False if told else None)
-        assert ("WARNING caches are not cleared" in ran.output) == told == ("not cleared: " in ran.output)
+        assert record.caches_cleared is (False if debug else None)
+        assert ("WARNING caches are not cleared" in ran.output) == debug == ("not cleared: " in ran.output)

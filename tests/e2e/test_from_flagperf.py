@@ -42,8 +42,8 @@ def test_who_comes_from_flagperf(house: House) -> None:
     package.write_text(skeleton + METHODS + rest[rest.index("\n\nvendor = ") :])
     answers = []
     for _, _, _, suite, *options in sessions:
-        told = [option.replace("vit", "tiny").replace("bert", "tiny") for option in options]
-        answers.append(house.end(house.start(*told, suite=suite.removeprefix("suites/"))))
+        given = [option.replace("vit", "tiny").replace("bert", "tiny") for option in options]
+        answers.append(house.end(house.start(*given, suite=suite.removeprefix("suites/"))))
     assert [each.code for each in answers] == [0, 0, 0], "\n".join(each.output for each in answers)
     record = answers[0].record()
     assert (record.vendor, record.compiler, record.precision) == ("acme", "forge", "fp32")

@@ -97,12 +97,12 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
     ran = kept.run("--compare", "HEAD", "-k", "overrides_legal")
     clean(ran)
     assert ran.code == 12, ran.output
-    (told,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
-    assert "inference/tiny: --compare: " in told and "only some tests of the case were selected" in told
+    (complaint,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
+    assert "inference/tiny: --compare: " in complaint and "only some tests of the case were selected" in complaint
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, expected",
     [
         (["--compare", "nowhere"], "--compare nowhere: no such revision and no such file"),
         (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
@@ -112,7 +112,9 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],
 )
-def test_what_cannot_be_compared_with_is_told_before_anything_runs(kept: House, options: list[str], told: str) -> None:
+def test_what_cannot_be_compared_with_is_told_before_anything_runs(
+    kept: House, options: list[str], expected: str
+) -> None:
     for name, content in strange_records():
         (kept.root / name).write_text(json.dumps(content))
-    one_line_answer(kept.run(*options), told)
+    one_line_answer(kept.run(*options), expected)

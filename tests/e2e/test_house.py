@@ -31,8 +31,8 @@ def test_a_device_that_the_vendor_has(house: House) -> None:
 
 
 def test_a_device_that_the_vendor_does_not_have(house: House) -> None:
-    told = "vendor 'fake': --device third chip: expected 'fake chip' or 'other chip'"
-    one_line_answer(house.run("--device", "third chip"), told)
+    expected = "vendor 'fake': --device third chip: expected 'fake chip' or 'other chip'"
+    one_line_answer(house.run("--device", "third chip"), expected)
 
 
 def test_a_device_of_a_vendor_with_nothing_to_select(house: House) -> None:

@@ -16,8 +16,8 @@ WITH = (*STANDARD, "--weights", "weights")
 def several(house: House) -> House:
     """Two trainings with a standard profile: `tiny` takes no weights, `given` may begin with the user's."""
     suite = house.root / "suites/training"
-    told = "from suites.training import test_tiny\n\n\nclass TestGiven(test_tiny.TestTiny):\n    pass\n"
-    (suite / "test_given.py").write_text(told)
+    text = "from suites.training import test_tiny\n\n\nclass TestGiven(test_tiny.TestTiny):\n    pass\n"
+    (suite / "test_given.py").write_text(text)
     content = yaml.safe_load((suite / "tiny.yaml").read_text())
     embedded = content["profiles"]["embedded"]
     for case, given in (("tiny", False), ("given", True)):
@@ -31,8 +31,8 @@ def several(house: House) -> House:
 
 def test_weights_are_for_the_cases_that_take_them(several: House) -> None:
     ran = several.run(*WITH, "-k", "1x1", vendor="cpu", suite="training")
-    told = "--weights: case tiny, profile standard, begins with fresh weights and leaves them aside"
-    assert ran.output.count(told) == 1, ran.output
+    expected = "--weights: case tiny, profile standard, begins with fresh weights and leaves them aside"
+    assert ran.output.count(expected) == 1, ran.output
     for case, origin in (("given", str(several.root / "weights/given")), ("tiny", None)):
         record = TrainingRecord.load(ran.run_dir / "training" / case / "1x1" / "record.json")
         assert record.verdict and record.verdict.kind == "PASS", record.verdict
@@ -41,5 +41,5 @@ def test_weights_are_for_the_cases_that_take_them(several: House) -> None:
 
 
 def test_weights_that_no_case_takes_are_refused(several: House) -> None:
-    told = "--weights: case tiny, profile standard, begins with fresh weights: leave it out"
-    one_line_answer(several.run(*WITH, "-k", "Tiny and 1x1", vendor="cpu", suite="training"), told)
+    expected = "--weights: case tiny, profile standard, begins with fresh weights: leave it out"
+    one_line_answer(several.run(*WITH, "-k", "Tiny and 1x1", vendor="cpu", suite="training"), expected)

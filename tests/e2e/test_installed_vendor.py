@@ -71,7 +71,7 @@ def test_its_monitor_is_read_and_analysed(installed: Path, house: House, monkeyp
 
 
 @pytest.mark.parametrize(
-    "break_it, told",
+    "break_it, expected",
     [
         ("raise RuntimeError('no driver')", "RuntimeError: no driver"),
         ("vendor = Acme", "'vendor' is a class"),
@@ -80,7 +80,7 @@ def test_its_monitor_is_read_and_analysed(installed: Path, house: House, monkeyp
         ("del Acme.synchronize", "synchronize"),
     ],
 )
-def test_a_broken_one_is_named_with_its_file(installed: Path, house: House, break_it: str, told: str) -> None:
+def test_a_broken_one_is_named_with_its_file(installed: Path, house: House, break_it: str, expected: str) -> None:
     module = installed / "__init__.py"
     text = module.read_text()
     cut = (
@@ -91,7 +91,7 @@ def test_a_broken_one_is_named_with_its_file(installed: Path, house: House, brea
     module.write_text(cut if cut != text else text + break_it)
     if "Acme.compilers" in break_it:
         module.write_text(text + break_it + "\n")
-    one_line_answer(house.run(vendor="acme"), told, str(module))
+    one_line_answer(house.run(vendor="acme"), expected, str(module))
 
 
 def test_the_same_name_twice_is_refused(installed: Path, house: House) -> None:

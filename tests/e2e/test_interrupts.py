@@ -45,7 +45,7 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     kind, reasons = ran.verdict()
     assert (kind, reasons) == ("ERROR", f"interrupted in step {step}")
     assert number is signal.SIGINT or f"interrupted by {number.name}" in ran.output
-    told_at_its_end(ran, f"interrupted in step {step}")
+    ends_with(ran, f"interrupted in step {step}")
     assert (ran.run_dir / "report.html").exists()
     clean(ran)
     if step in ("compile", "engine_inference"):
@@ -69,7 +69,7 @@ def test_an_interrupt_between_a_cases_tests(house: House, suite: str, place: str
     (house.root / "interrupts.py").write_text(BETWEEN)
     ran = house.run("-p", "interrupts", suite=suite)
     assert ran.code == 2, ran.output
-    told_at_its_end(ran, f"interrupted in {place}", suite)
+    ends_with(ran, f"interrupted in {place}", suite)
     assert "were selected" not in ran.output and house.becomes_empty(5)
 
 
@@ -83,18 +83,18 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
     ran = house.end(session, timeout=30)
     assert house.becomes_empty(5)
     assert ran.code == 2, ran.output
-    told_at_its_end(ran, "interrupted in step")
+    ends_with(ran, "interrupted in step")
     (suite,) = suites(house.root / "junit.xml").values()
     assert suite.attrib["tests"] == "7" and "interrupted" in ended(suite, "error")[0][1]
     assert properties(suite)["verdict"] == "ERROR"
 
 
-def told_at_its_end(ran: Ran, reason: str, suite: str = "inference") -> None:
+def ends_with(ran: Ran, reason: str, suite: str = "inference") -> None:
     """In a few calm lines, the last ones."""
-    told = ran.output.rpartition("\n====")[2].splitlines()[2:]
-    assert len(told) <= 12, told
-    assert told[0].split()[:2] == ["ERROR", f"{suite}/tiny"] and reason in told[1], told
-    assert told[-1] == f"results in results/{ran.run_dir.name}, exit code 2"
+    lines = ran.output.rpartition("\n====")[2].splitlines()[2:]
+    assert len(lines) <= 12, lines
+    assert lines[0].split()[:2] == ["ERROR", f"{suite}/tiny"] and reason in lines[1], lines
+    assert lines[-1] == f"results in results/{ran.run_dir.name}, exit code 2"
     assert "KeyboardInterrupt" not in ran.output and "profile embedded -" not in ran.output
     clean(ran)
 

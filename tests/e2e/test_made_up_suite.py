@@ -44,8 +44,8 @@ def furnish(house: House) -> House:
 
 def session(house: House, *options: str) -> Session:
     """All of the suite's cases, told in every way."""
-    told = ("--junitxml", "junit.xml", "--alluredir", "allure", "--benchmark-json", "benchmark.json")
-    return Session(house, furnish(house).run(*told, *options, vendor="cpu", suite=NAME))
+    reports = ("--junitxml", "junit.xml", "--alluredir", "allure", "--benchmark-json", "benchmark.json")
+    return Session(house, furnish(house).run(*reports, *options, vendor="cpu", suite=NAME))
 
 
 def test_it_passes_and_shows_up_everywhere(house: House) -> None:
@@ -58,12 +58,12 @@ def test_it_passes_and_shows_up_everywhere(house: House) -> None:
     assert [share["process"] for share in record["shares"]] == [0, 1]  # type: ignore[attr-defined]
     assert record["verdict"] == {"kind": "PASS", "reasons": [], "expected": False}
     saved = json.loads((house.root / "benchmark.json").read_text())["benchmarks"]
-    (told_of,) = [each["extra_info"] for each in saved]
-    assert (told_of["run"], told_of["verdict"], told_of["unit"]) == ("made_up/hundred", "PASS", "number/s")
+    (extra,) = [each["extra_info"] for each in saved]
+    assert (extra["run"], extra["verdict"], extra["unit"]) == ("made_up/hundred", "PASS", "number/s")
     assert 'value="PASS"' in done.text("junit.xml")
     page = (done.ran.run_dir / "report.html").read_text()
-    for told in (page, done.text("allure"), output):
-        assert "hundred" in told and "PASS" in told and "numbers/s" in told
+    for text in (page, done.text("allure"), output):
+        assert "hundred" in text and "PASS" in text and "numbers/s" in text
     assert "Primes of each process" in page and "process 1: 24 primes" in page and "<h4>Sieves</h4>" in page
     assert "Primes of each process" in done.text("allure")
     assert "sieved" in done.text("junit.xml") and "primes found" in page
@@ -77,8 +77,8 @@ def test_its_option_and_its_stage_of_the_verdict_decide(house: House) -> None:
     assert "3 primes were overlooked" in (done.ran.run_dir / "report.html").read_text()
     assert 'value="FAIL_ACCURACY"' in done.text("junit.xml")
     assert not (house.root / "benchmark.json").exists(), "no speed is handed over"
-    for told in (done.ran.output, done.text("junit.xml"), (done.ran.run_dir / "report.html").read_text()):
-        assert f"{done.record['shares'][0]['seconds']:.4g}" not in told  # type: ignore[index]
+    for text in (done.ran.output, done.text("junit.xml"), (done.ran.run_dir / "report.html").read_text()):
+        assert f"{done.record['shares'][0]['seconds']:.4g}" not in text  # type: ignore[index]
 
 
 def test_its_configuration_is_held_to_the_rules(house: House) -> None:
@@ -94,7 +94,7 @@ def test_its_option_is_in_the_help(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "old, new, told",
+    "old, new, expected",
     [
         ("suite = MadeUpSuite()", "raise RuntimeError('no sieve')", "RuntimeError: no sieve"),
         ("suite = MadeUpSuite()", "", "expected an attribute 'suite'"),
@@ -107,12 +107,12 @@ def test_its_option_is_in_the_help(house: House) -> None:
         ("suites.made_up.counting", "suites.made_up.sieving", "its plugin suites.made_up.sieving cannot be imported"),
     ],
 )
-def test_a_broken_one_is_refused_in_one_line(house: House, old: str, new: str, told: str) -> None:
+def test_a_broken_one_is_refused_in_one_line(house: House, old: str, new: str, expected: str) -> None:
     module = furnish(house).root / "suites" / NAME / "__init__.py"
     text = module.read_text()
     assert old in text
     module.write_text(text.replace(old, new))
-    one_line_answer(house.run(suite="inference"), "suite 'made_up'", told)
+    one_line_answer(house.run(suite="inference"), "suite 'made_up'", expected)
 
 
 def test_an_installed_one_of_the_same_name_is_refused(house: House) -> None:

@@ -64,9 +64,9 @@ def test_an_engine_is_held_to_each(house: House) -> None:
         assert each.engine is not None and each.framework_fp32 is not None and each.aim.reached(each.engine)
         assert abs(each.engine - each.framework_fp32) < 1e-4
     assert scores["lacks"].engine is not None and -0.02 <= scores["lacks"].engine <= 0
-    told = {"page": (ran.run_dir / "report.html").read_text(), "junit": (house.root / "junit.xml").read_text()}
-    told |= {"terminal": ran.output, "benchmark": json.dumps(json.loads((house.root / "benchmark.json").read_text()))}
-    for name, text in told.items():
+    shown = {"page": (ran.run_dir / "report.html").read_text(), "junit": (house.root / "junit.xml").read_text()}
+    shown |= {"terminal": ran.output, "benchmark": json.dumps(json.loads((house.root / "benchmark.json").read_text()))}
+    for name, text in shown.items():
         assert "lacks" in text or name == "benchmark", name
     illegal = house.run("--set", "better=lower", "--set", "metrics=none")
     assert illegal.code == 16 and "metrics: is a parameter of the task" in illegal.output
@@ -77,8 +77,8 @@ def test_an_engine_is_held_to_each(house: House) -> None:
     assert missed.code == 14 and "engine error " in missed.output and "is above the target 1e-09" in missed.output
     house.case_yaml.write_text(house.case_yaml.read_text().replace("lacks:", "absent:"))
     absent = house.run()
-    told_absent = "metric Judge: compute answers bleu, error, lacks; the case names absent too"
-    assert absent.code == 17 and told_absent in absent.output
+    lacks_absent = "metric Judge: compute answers bleu, error, lacks; the case names absent too"
+    assert absent.code == 17 and lacks_absent in absent.output
 
 
 def test_a_training_reaches_each(house: House) -> None:

@@ -35,7 +35,7 @@ def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "mood, told",
+    "mood, expected",
     [
         ("raises", "the sensor bus is gone"),
         ("loses", "device 0 could not be read: fell off the bus"),
@@ -45,11 +45,11 @@ def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_failing_one_loses_no_result_and_is_named(
-    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, told: str
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, expected: str
 ) -> None:
     kind, seen = watched(house, monkeypatch, mood)
     assert kind == "PASS"
-    assert any(told in failure for failure in seen.failures), seen.failures
+    assert any(expected in failure for failure in seen.failures), seen.failures
 
 
 @pytest.mark.parametrize("mood", ["babbles", "lies"])
@@ -60,15 +60,15 @@ def test_noise_and_nonsense_do_no_harm(house: House, monkeypatch: pytest.MonkeyP
     assert seen.energy_joules is None or mood == "babbles"
 
 
-@pytest.mark.parametrize("mood, told", [("throttles", "heat"), ("shares", "other processes")])
+@pytest.mark.parametrize("mood, expected", [("throttles", "heat"), ("shares", "other processes")])
 def test_a_disturbed_device_makes_a_result_ambiguous(
-    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, told: str
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, expected: str
 ) -> None:
     monkeypatch.setenv("FAKE_MONITOR", mood)
     ran = house.run(*INTERVAL)
     assert ran.code == 11, ran.output
     kind, reasons = ran.verdict()
-    assert kind == "AMBIGUOUS" and told in reasons
+    assert kind == "AMBIGUOUS" and expected in reasons
 
 
 def test_none_is_asked_for(house: House) -> None:

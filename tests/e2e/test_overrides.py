@@ -40,7 +40,7 @@ def test_all_illegal_ones_are_told_at_once(house: House) -> None:
     kind, reasons = ran.verdict()
     assert kind == "FAIL_LEGALITY"
     file = "vendors/fake/configs/inference/tiny.yaml"
-    for told in (
+    for expected in (
         f"{file}: batch_size: is already 16",
         f"{file}: target: is a parameter of the task (0.9) and may not be overridden (asked for 0.1)",
         f"{file}: fp16: expected bool, found int 1",
@@ -53,7 +53,7 @@ def test_all_illegal_ones_are_told_at_once(house: House) -> None:
         "--precision: precision: is null, which comes to 'fp32' already",
         f"{file}: no_validation: leaves out whose model the engine is, which a vendor's file may not",
     ):
-        assert told in reasons, reasons
+        assert expected in reasons, reasons
     assert "step init" not in reasons
     blocks = ran.output.partition("= FAILURES =")[2].partition("\n-- inference/tiny")[0]
     assert blocks.count("VENDOR: is a host setting") == 1, "once, however many tests were not reached"
@@ -81,7 +81,7 @@ def test_every_file_that_cannot_be_read_is_told_by_name_and_key(house: House) ->
     ran = house.run("--keep-artifacts")
     assert ran.code == 4, ran.output
     clean(ran)
-    for told in (
+    for expected in (
         "syntax.yaml: not valid YAML: line ",
         "twice.yaml: not valid YAML: line ",
         "duplicate key 'batch_size'",
@@ -91,7 +91,7 @@ def test_every_file_that_cannot_be_read_is_told_by_name_and_key(house: House) ->
         "vendorsyntax.yaml: not valid YAML",
         "vendorlist.yaml: expected a mapping",
     ):
-        assert [line for line in ran.output.splitlines() if told in line], ran.output
+        assert [line for line in ran.output.splitlines() if expected in line], ran.output
     assert not ran.results.exists()
 
 
@@ -108,8 +108,8 @@ def test_case_without_yaml(house: House) -> None:
 
 
 def test_a_misnamed_file_is_refused_with_the_nearest_case(house: House) -> None:
-    for name, told in (("tinny.yaml", "did you mean 'inference/tiny.yaml'?"), ("tiny.json", "inference/tiny.yaml")):
+    for name, expected in (("tinny.yaml", "did you mean 'inference/tiny.yaml'?"), ("tiny.json", "inference/tiny.yaml")):
         path = house.vendor_yaml().with_name(name)
         path.write_text("batch_size: 8\n")
-        one_line_answer(house.run(), f"vendors/fake/configs/inference/{name}: is ", told)
+        one_line_answer(house.run(), f"vendors/fake/configs/inference/{name}: is ", expected)
         path.unlink()

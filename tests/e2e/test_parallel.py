@@ -57,8 +57,8 @@ def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_on
     two_devices: House,
 ) -> None:
     two_devices.vendor_yaml("third").write_text("repeat: 3\nseed: 7\n")
-    told = ("--summary=told.md", "--annotations=told.txt", "--junitxml=junit.xml")
-    ran = two_devices.run("-n", "2", *told, trouble="second.call=SIGKILL")
+    reports = ("--summary=told.md", "--annotations=told.txt", "--junitxml=junit.xml")
+    ran = two_devices.run("-n", "2", *reports, trouble="second.call=SIGKILL")
     assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
     assert ran.code == 17, ran.output
     assert ran.verdict("second")[0] == "ERROR"

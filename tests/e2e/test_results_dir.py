@@ -10,10 +10,10 @@ from tests.disks import MakeDisk, fill
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 
-def answer(ran: Ran, told: str) -> None:
+def answer(ran: Ran, expected: str) -> None:
     """A failure that says why."""
     assert ran.code not in (0, 1, 5), ran.output
-    assert told in ran.output, ran.output
+    assert expected in ran.output, ran.output
     clean(ran)
 
 

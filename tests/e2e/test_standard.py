@@ -122,8 +122,8 @@ def test_what_lies_in_the_folders_is_looked_at_before_anything_runs(published: H
     both = published.run("-k", "resnet50 or bert", *options, vendor="cpu")
     assert [both.output.count(f"folder {case} with these") for case in SMALL] == [1, 1], both.output
     (published.root / "host.yaml").write_text("CASES: {'resnet50:pytorch_1.13': images}\n")
-    told = f"host.yaml: CASES: resnet50:pytorch_1.13: {published.root}/images holds 1 class folder"
-    one_line_answer(published.run("--host-config=host.yaml", "--weights=weights", vendor="cpu"), told)
+    expected = f"host.yaml: CASES: resnet50:pytorch_1.13: {published.root}/images holds 1 class folder"
+    one_line_answer(published.run("--host-config=host.yaml", "--weights=weights", vendor="cpu"), expected)
 
 
 def test_weights_are_looked_at_before_the_data(published: House) -> None:
@@ -145,10 +145,10 @@ def test_a_case_without_the_profile_is_skipped_in_one_line(house: House) -> None
     options = ["--profile=standard", "--data-dir=suites", "--weights=vendors", "--junitxml=junit.xml"]
     ran = house.run(*options)
     assert ran.code not in (0, 4), ran.output
-    told = "case small has no profile 'standard'; it has embedded"
-    lines = [line for line in ran.output.splitlines() if told in line and not line.startswith("SKIPPED [")]
-    assert lines == [f"skipped: {told}"]
-    assert told in (house.root / "junit.xml").read_text()
+    expected = "case small has no profile 'standard'; it has embedded"
+    lines = [line for line in ran.output.splitlines() if expected in line and not line.startswith("SKIPPED [")]
+    assert lines == [f"skipped: {expected}"]
+    assert expected in (house.root / "junit.xml").read_text()
     assert [path.name for path in (ran.run_dir / "inference").iterdir()] == ["tiny"]
     one_line_answer(house.run(*options, "-k", "Small"), "small.yaml: profiles: has no profile 'standard'")
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch': suites, 'small:pytorch': suites}\n")

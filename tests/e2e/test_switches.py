@@ -128,6 +128,6 @@ def test_an_engine_that_is_loaded_is_not_audited() -> None:
 
 
 def test_a_switch_without_effect_is_told(combinations: Combinations) -> None:
-    told = "WARNING exist_onnx_path has no effect while compiler is null"
-    assert f"sxxox: {told}" in combinations.ran.output
-    assert f"scxox: {told}" not in combinations.ran.output
+    expected = "WARNING exist_onnx_path has no effect while compiler is null"
+    assert f"sxxox: {expected}" in combinations.ran.output
+    assert f"scxox: {expected}" not in combinations.ran.output

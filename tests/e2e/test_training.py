@@ -260,16 +260,16 @@ def test_the_standard_profile_needs_data(house: House) -> None:
     yaml = house.root / "suites/training/tiny.yaml"
     yaml.write_text(yaml.read_text() + "  standard:\n    parameters: {target: 0.9, flops: 480, max_epoch: 1}\n")
     standard = ("--profile", "standard")
-    for options, told in (
+    for options, expected in (
         ((), "profile standard needs the data set: --data-dir DIR"),
         (("--data-dir", "nowhere"), "no such directory"),
         (("--data-dir", ".", "--flops-convention", "flagperf"), "suite training has no MFU by FlagPerf's FLOPs"),
         (("--data-dir", ".", "--weights", "."), "case tiny, profile standard, begins with fresh weights"),
     ):
-        one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), told)
+        one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), expected)
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")
-    told = "host.yaml: CASES: tiny:pytorch:x:1:1:1: no such directory: "
-    one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), told)
+    expected = "host.yaml: CASES: tiny:pytorch:x:1:1:1: no such directory: "
+    one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), expected)
 
 
 LOOKS = """
@@ -314,15 +314,15 @@ def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: H
 @pytest.mark.parametrize("option", ["--hang-timeout", "--setup-timeout"])
 @pytest.mark.parametrize("timeout", ["0", "-5", "nan"])
 def test_a_hang_timeout_that_is_none_is_refused(house: House, option: str, timeout: str) -> None:
-    told = f"{option}: expected at least 1 second, found {timeout}"
-    one_line_answer(house.run(f"{option}={timeout}", vendor="cpu", suite="training"), told)
+    expected = f"{option}: expected at least 1 second, found {timeout}"
+    one_line_answer(house.run(f"{option}={timeout}", vendor="cpu", suite="training"), expected)
 
 
 def test_a_scale_that_nobody_offers_is_told(house: House) -> None:
-    for named, told in (("1x4", True), ("1x2", False)):
+    for named, expected in (("1x4", True), ("1x2", False)):
         ran = house.run("-k", f"nothing and {named}", vendor="cpu", suite="training")
         assert ran.code == pytest.ExitCode.NO_TESTS_COLLECTED
-        assert (f"no training case is offered at scale {named}: --scale {named} adds it" in ran.output) == told
+        assert (f"no training case is offered at scale {named}: --scale {named} adds it" in ran.output) == expected
 
 
 def test_another_seed_may_do_better_where_one_diverged(house: House) -> None:

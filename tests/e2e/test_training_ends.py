@@ -68,7 +68,7 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "mood, kind, told",
+    "mood, kind, expected",
     [
         ("good", "PASS", "J/point"),
         ("dies", "PASS", "the monitor ended by itself with code 7"),
@@ -78,11 +78,11 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
     ],
 )
 def test_a_monitor_loses_no_result(
-    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, kind: str, told: str
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, kind: str, expected: str
 ) -> None:
     monkeypatch.setenv("FAKE_MONITOR", mood)
     ran = house.run("-k", "1x1", "--monitor-interval", "0.05", suite="training", trouble="tiny.pause=0.1")
     record = ran.training("1x1")
     assert record.verdict is not None and str(record.verdict.kind) == kind, ran.output
-    assert told in " ".join(ran.output.split()), ran.output
+    assert expected in " ".join(ran.output.split()), ran.output
     assert record.runs[0].converged

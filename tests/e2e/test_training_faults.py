@@ -25,18 +25,18 @@ FAULTS = {
 
 @pytest.mark.parametrize("trouble", FAULTS)
 def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
-    code, ranks, told = FAULTS[trouble]
+    code, ranks, expected = FAULTS[trouble]
     timeouts = ("--hang-timeout", "5", "--setup-timeout", "12")
     ran = house.run("-k", "1x2", *timeouts, vendor="cpu", suite="training", trouble=f"tiny.{trouble}")
     assert house.becomes_empty(10)
     assert ran.code == code, ran.output
     record = ran.training("1x2")
     (run,) = record.runs
-    assert run.failure is not None and run.failure.ranks == ranks and told in run.failure.cause, ran.output
-    assert record.verdict is not None and told in "\n".join(record.verdict.reasons)
+    assert run.failure is not None and run.failure.ranks == ranks and expected in run.failure.cause, ran.output
+    assert record.verdict is not None and expected in "\n".join(record.verdict.reasons)
     if "raise" in trouble:
         reasons = "\n".join(record.verdict.reasons)
-        assert f"{told} (trouble.py:" in reasons and f", traceback in rank{ranks[0]}.log)" in reasons
+        assert f"{expected} (trouble.py:" in reasons and f", traceback in rank{ranks[0]}.log)" in reasons
     assert "withheld" in ran.output
     log = f"results/{ran.run_dir.name}/training/tiny/1x2/round1/noderank0/rank{ranks[0]}.log"
     assert f"its whole log: {log}" in ran.output

@@ -83,18 +83,18 @@ def test_another_file_another_case_and_no_file_are_told_by_the_verdict(earlier: 
     weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights) * 1.5, weights.name))
     onnx.save(model, str(tmp_path / "resnet.onnx"))
     ran = earlier.relying("-k", "tiny", onnx=tmp_path / "resnet.onnx")
-    kind, told = ran.verdict()
+    kind, reasons = ran.verdict()
     assert ran.code == 12 and kind == "INSUFFICIENT", ran.output
-    assert told.startswith("the record given with --validated exported another ONNX file: SHA-256 ")
-    kind, told = earlier.relying("-k", "other").verdict("other")
-    assert (kind, told) == (
+    assert reasons.startswith("the record given with --validated exported another ONNX file: SHA-256 ")
+    kind, reasons = earlier.relying("-k", "other").verdict("other")
+    assert (kind, reasons) == (
         "INSUFFICIENT",
         "the record given with --validated is of inference/tiny, profile embedded; this is inference/other, "
         "profile embedded",
     )
     (engine,) = earlier.ran.case_dir().glob("engine-*/model.optimized.onnx")
-    kind, told = earlier.relying("-k", "tiny", "--set", f"exist_compiler_path={engine}").verdict()
-    assert kind == "INSUFFICIENT" and "this run has read none" in told
+    kind, reasons = earlier.relying("-k", "tiny", "--set", f"exist_compiler_path={engine}").verdict()
+    assert kind == "INSUFFICIENT" and "this run has read none" in reasons
 
 
 LOUD = """
@@ -115,8 +115,8 @@ def test_its_engine_is_held_to_the_file(earlier: Earlier, house: House) -> None:
     given = ("--set", "no_validation=true", "--set", f"exist_onnx_path={earlier.onnx}", "--compiler", "onnx")
     ran = house.run(*given, "--validated", str(earlier.record))
     assert ran.code == 15, ran.output
-    kind, told = ran.verdict()
-    assert kind == "FAIL_HONESTY" and "answers new inputs" in told, told
+    kind, reasons = ran.verdict()
+    assert kind == "FAIL_HONESTY" and "answers new inputs" in reasons, reasons
 
 
 def edited(record: Path) -> None:
@@ -153,7 +153,7 @@ def without_its_log(record: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil, told",
+    "spoil, expected",
     [
         (Path.unlink, "No such file or directory"),
         (edited, "its session does not verify: inference/tiny/record.json: "),
@@ -166,7 +166,7 @@ def without_its_log(record: Path) -> None:
     ],
 )
 def test_a_record_that_cannot_be_relied_on(
-    earlier: Earlier, suites: Mapping[str, Suite], tmp_path: Path, spoil: Callable[[Path], None], told: str
+    earlier: Earlier, suites: Mapping[str, Suite], tmp_path: Path, spoil: Callable[[Path], None], expected: str
 ) -> None:
     session = Path(shutil.copytree(earlier.ran.run_dir, tmp_path / "session"))
     record = session / "inference/tiny/record.json"
@@ -174,7 +174,7 @@ def test_a_record_that_cannot_be_relied_on(
     spoil(record)
     with pytest.raises(UsageError) as refused:
         read(record, suites, default_policy())
-    assert told in str(refused.value) and len(str(refused.value).splitlines()) == 1, refused.value
+    assert expected in str(refused.value) and len(str(refused.value).splitlines()) == 1, refused.value
 
 
 def test_another_file_of_a_session_and_a_record_that_exported_nothing(

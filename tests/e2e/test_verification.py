@@ -64,10 +64,10 @@ def here(house: House, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Suite]:
 
 def named(folder: Path, suites: Mapping[str, Suite]) -> dict[str, str]:
     """What is found, by file."""
-    told: dict[str, str] = {}
+    by_file: dict[str, str] = {}
     for finding in verify(folder, suites).findings:
-        told[finding.file] = f"{told.get(finding.file, '')}\n{finding.what}"
-    return told
+        by_file[finding.file] = f"{by_file.get(finding.file, '')}\n{finding.what}"
+    return by_file
 
 
 def files(folder: Path) -> list[Path]:
@@ -147,7 +147,7 @@ def another_config(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, expected",
     [
         (last_event_gone, "its logs say"),
         (better_figure, "figures["),
@@ -156,16 +156,16 @@ def another_config(folder: Path) -> None:
     ],
 )
 def test_a_manifest_written_anew_hides_nothing_that_follows_from_logs(
-    session: Path, suites: Mapping[str, Suite], change: Callable[[Path], None], told: str
+    session: Path, suites: Mapping[str, Suite], change: Callable[[Path], None], expected: str
 ) -> None:
     change(session)
     rewritten(session)
     (found,) = named(session, suites).values()
-    assert told in found
+    assert expected in found
 
 
 @pytest.mark.parametrize(
-    "key, value, told",
+    "key, value, expected",
     [
         ("vendor", "acme", "config_hash is not that"),
         ("metric", "top5", "config.metric is 'top5', its case's files and its overrides give 'top1'"),
@@ -174,14 +174,14 @@ def test_a_manifest_written_anew_hides_nothing_that_follows_from_logs(
     ],
 )
 def test_a_configuration_is_held_to_its_cases_files(
-    session: Path, house: House, monkeypatch: pytest.MonkeyPatch, key: str, value: Any, told: str
+    session: Path, house: House, monkeypatch: pytest.MonkeyPatch, key: str, value: Any, expected: str
 ) -> None:
     suites = here(house, monkeypatch)
     record = load_record(record_of(session), suites.get)
     suite = suites[record.suite]
     assert held(suite, record) == Held()
     changed = {"config": {**record.config, key: value}} if key in record.config else {key: value}
-    assert told in "".join(held(suite, record.model_copy(update=changed)).faults)
+    assert expected in "".join(held(suite, record.model_copy(update=changed)).faults)
     if suite.compiles:
         chosen = tuple(
             replace(each, origin="--compiler") if each.key == "compiler" else each for each in record.overrides
@@ -200,12 +200,12 @@ def test_a_configuration_of_other_files_is_said_to_be_of_those(
     suites = here(house, monkeypatch)
     record = load_record(record_of(session), suites.get)
     suite = suites[record.suite]
-    for changes, told in (
+    for changes, expected in (
         ({"case_hash": "0" * 64}, "the files of its case are others"),
         ({"case": "../../tiny"}, "has no such case here"),
     ):
         found = held(suite, record.model_copy(update=changes))
-        assert not found.faults and told in str(found.note)
+        assert not found.faults and expected in str(found.note)
     unsaid = held(suite, record.model_copy(update={"case_hash": None}))
     assert "does not say of which files" in "".join(unsaid.faults)
 
@@ -221,14 +221,14 @@ def test_a_record_of_another_place_schema_or_suite_is_named(session: Path, suite
     assert "is not installed" in "".join(map(str, verify(session, {}).findings))
     shutil.copytree(path.parent, session / "other")
     assert "which does not lie here" in named(session, suites)["other/record.json"]
-    for text, told in (
+    for text, expected in (
         ('{"schema_version": 1}', "schema version 1"),
         ('{"schema_version": "<script>\\u001b[2J"}', "schema version '<script>\\x1b[2J'"),
         (path.read_text()[:-40], "not a run record"),
         ("", "not a run record"),
     ):
         path.write_text(text)
-        assert told in named(session, suites)[place], text
+        assert expected in named(session, suites)[place], text
 
 
 def test_a_record_of_any_size_is_refused_in_bounded_memory(session: Path, suites: Mapping[str, Suite]) -> None:
@@ -252,16 +252,16 @@ def looked_at(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
 
     def look(*arguments: object) -> str:
         code = program.main([str(each) for each in arguments])
-        told = capsys.readouterr()
-        return f"{code} {told.out}{told.err}"
+        printed = capsys.readouterr()
+        return f"{code} {printed.out}{printed.err}"
 
     return look
 
 
 def test_the_command_says_what_holds(sessions: Mapping[str, Path], looked_at: Callable[..., str]) -> None:
-    told = looked_at("--verify", *sessions.values())
-    assert told.startswith("0 VERIFIED") and told.count("VERIFIED") == 2 and "NOT VERIFIED" not in told
-    assert "  inference/tiny/record.json: PASS" in told
+    output = looked_at("--verify", *sessions.values())
+    assert output.startswith("0 VERIFIED") and output.count("VERIFIED") == 2 and "NOT VERIFIED" not in output
+    assert "  inference/tiny/record.json: PASS" in output
 
 
 def test_a_record_judged_again_gives_its_own_verdict_bit_for_bit(
@@ -273,8 +273,8 @@ def test_a_record_judged_again_gives_its_own_verdict_bit_for_bit(
         said = json.loads(path.read_text())
         assert judged.holds and json.loads(judged.verdict.model_dump_json()) == said["verdict"]
         assert said["policy"]["name"] == "proofmark" and said["policy_hash"] == default_policy().sha256
-    told = looked_at("--judge", *map(record_of, sessions.values()))
-    assert told.startswith("0 PASS  inference/tiny") and told.endswith("exit code 0\n"), told
+    output = looked_at("--judge", *map(record_of, sessions.values()))
+    assert output.startswith("0 PASS  inference/tiny") and output.endswith("exit code 0\n"), output
 
 
 def test_another_policy_judges_otherwise(
@@ -282,12 +282,12 @@ def test_another_policy_judges_otherwise(
 ) -> None:
     policy = tmp_path / "strict.yaml"
     policy.write_text("name: strict\nversion: 3\nleast_rounds: 10\nleast_seeds: 2\n")
-    told = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
-    assert told.startswith("12 INSUFFICIENT  inference/tiny") and "was PASS" in told and "strict 3 (" in told
-    assert "the policy asks for 10" in told and "the policy asks for 2" in told
+    output = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
+    assert output.startswith("12 INSUFFICIENT  inference/tiny") and "was PASS" in output and "strict 3 (" in output
+    assert "the policy asks for 10" in output and "the policy asks for 2" in output
     policy.write_text(policy.read_text() + "blocks: []\n")
-    told = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
-    assert told.startswith("0 INSUFFICIENT") and "lets it pass" in told
+    output = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
+    assert output.startswith("0 INSUFFICIENT") and "lets it pass" in output
 
 
 def test_a_record_that_says_otherwise_is_an_error(session: Path, looked_at: Callable[..., str]) -> None:
@@ -295,8 +295,8 @@ def test_a_record_that_says_otherwise_is_an_error(session: Path, looked_at: Call
     whole = path.read_text()
     for old, new in (('"kind": "PASS"', '"kind": "AMBIGUOUS"'), ('"least_seeds": 1', '"least_seeds": 0.5')):
         path.write_text(whole.replace(old, new))
-        told = looked_at("--judge", path)
-        assert (told.startswith("17 ") and "WRONG" in told) or told.startswith("4 ERROR"), told
+        output = looked_at("--judge", path)
+        assert (output.startswith("17 ") and "WRONG" in output) or output.startswith("4 ERROR"), output
     path.write_text(whole.replace('"failing_seeds": 0.2', '"failing_seeds": 0.9'))
     assert looked_at("--judge", path).startswith("17 "), "not the policy that its hash is of"
 
@@ -305,7 +305,7 @@ def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked
     path = record_of(session)
     (tmp_path / "empty").mkdir()
     (tmp_path / "odd.yaml").write_text("name: <b>\nnoise: 3\n")
-    for arguments, told in (
+    for arguments, expected in (
         ((tmp_path / "nothing.json",), "No such file"),
         ((session,), f"is a directory; name the records in it: {path}"),
         ((tmp_path / "empty",), "is a directory; expected a run's record.json, and there is none in it"),
@@ -313,19 +313,19 @@ def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked
         ((path, "--allowed-signers", path), "--allowed-signers is for --verify"),
     ):
         line = looked_at("--judge", *arguments)
-        assert line.startswith("4 ERROR: ") and told in line and len(line.splitlines()) == 1
+        assert line.startswith("4 ERROR: ") and expected in line and len(line.splitlines()) == 1
     odd = looked_at("--judge", path, "--policy", tmp_path / "odd.yaml")
     assert odd.startswith("4 ERROR: ") and all(key in odd for key in ("name", "version", "noise")), odd
     path.write_text(path.read_text().replace('"suite": "', '"suite": "\\u001bun'))
-    assert "suite '\\x1bun" in (told := looked_at("--judge", path)) and "is not installed" in told
+    assert "suite '\\x1bun" in (output := looked_at("--judge", path)) and "is not installed" in output
 
 
 def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Callable[..., str]) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
     for wrong, why in (("file", "not a directory"), ("none", "No such file"), ("loop", "")):
-        told = looked_at("--verify", tmp_path / wrong)
-        assert told.startswith("4 ERROR: ") and why in told and len(told.splitlines()) == 1
+        output = looked_at("--verify", tmp_path / wrong)
+        assert output.startswith("4 ERROR: ") and why in output and len(output.splitlines()) == 1
     assert "no record" in looked_at("--verify", tmp_path) or "not there" in looked_at("--verify", tmp_path)
 
 
@@ -336,8 +336,8 @@ def test_a_part_of_a_session_is_no_session_that_is_wrong(
     folder = record_of(session).parent
     by_link = tmp_path / "latest" / folder.relative_to(session)
     for part, whole in ((folder, session), (folder.parent, session), (by_link, tmp_path / "latest")):
-        told = looked_at("--verify", part)
-        assert told.startswith("4 ERROR: ") and told.endswith(f": name that, {whole}\n")
+        output = looked_at("--verify", part)
+        assert output.startswith("4 ERROR: ") and output.endswith(f": name that, {whole}\n")
 
 
 def test_a_session_signs_what_it_leaves(
@@ -347,11 +347,11 @@ def test_a_session_signs_what_it_leaves(
     allowed = tmp_path / "allowed"
     allowed.write_text(f"me@example.org {(sessions['inference'].parent / 'key.pub').read_text()}")
     shutil.copy(sessions["inference"].parent / SIGNATURE, signed)
-    told = looked_at("--verify", signed, "--allowed-signers", allowed)
-    assert "signed by me@example.org" in told and told.startswith("0 "), told
+    output = looked_at("--verify", signed, "--allowed-signers", allowed)
+    assert "signed by me@example.org" in output and output.startswith("0 "), output
     (signed / SIGNATURE).unlink()
-    told = looked_at("--verify", signed, "--allowed-signers", allowed)
-    assert told.startswith("17 NOT VERIFIED") and "nobody has signed" in told
+    output = looked_at("--verify", signed, "--allowed-signers", allowed)
+    assert output.startswith("17 NOT VERIFIED") and "nobody has signed" in output
 
 
 def test_a_key_that_cannot_sign_is_refused_before_anything_runs(house: House) -> None:

@@ -53,7 +53,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
 
 
 @pytest.mark.parametrize(
-    "file, key, fate, told",
+    "file, key, fate, expected",
     [
         (f"{BERT}/config_Z100x1x8.py", "train_batch_size", "taken over", "training/bert/Z100x1x8.yaml"),
         (f"{BERT}/config_Z100x1x8.py", "learning_rate", "taken over", "training/bert/Z100x1x8.yaml"),
@@ -118,9 +118,9 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         ("base/vendors/acme", "", "unknown", "no suite"),
     ],
 )
-def test_each_key_has_its_fate(brought: tuple[Moved, Path], file: str, key: str, fate: str, told: str) -> None:
+def test_each_key_has_its_fate(brought: tuple[Moved, Path], file: str, key: str, fate: str, expected: str) -> None:
     found = row(brought[0], file, key)
-    assert found.fate == fate and told in str(found), found
+    assert found.fate == fate and expected in str(found), found
 
 
 @pytest.mark.parametrize(
@@ -229,12 +229,12 @@ def test_what_several_settings_import_is_no_setting_and_told_once(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "returned, told", [("0", "stays 0.0"), ("0.0", "stays 0.0"), ("spent", "may be other than 0.0")]
+    "returned, expected", [("0", "stays 0.0"), ("0.0", "stays 0.0"), ("spent", "may be other than 0.0")]
 )
-def test_a_compiler_whose_foo_time_is_not_nothing_is_told(tmp_path: Path, returned: str, told: str) -> None:
+def test_a_compiler_whose_foo_time_is_not_nothing_is_told(tmp_path: Path, returned: str, expected: str) -> None:
     file = "inference/inference_engine/acme/forge.py"
     text = f"class InferModel:\n    def __call__(self, inputs):\n        spent = 1\n        return [], {returned}\n"
-    assert told in row(again(tmp_path, {file: text}), file, "").why
+    assert expected in row(again(tmp_path, {file: text}), file, "").why
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def test_what_a_function_returns_is_what_stands_last_in_it(tmp_path: Path, body:
 def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) -> None:
     moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": THEIRS, **dict.fromkeys(HOST, "")})
     for key in ("ACCE_CONTAINER_OPT", "ACCE_VISIBLE_DEVICE_ENV_NAME"):
-        told = row(moved, "training/run_benchmarks/config/test_conf.py", key).why
-        assert told == "is of vendor forge, as VENDOR in training/run_benchmarks/config/test_conf.py says"
+        why = row(moved, "training/run_benchmarks/config/test_conf.py", key).why
+        assert why == "is of vendor forge, as VENDOR in training/run_benchmarks/config/test_conf.py says"
     assert "vendors/acme/container.yaml" not in moved.files
     assert "visible_devices_variable = None" in moved.files["vendors/acme/__init__.py"]
 
@@ -334,7 +334,7 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("a = [1]\n" + "a = [a, a]\n" * 40, "is larger than a setting can be: a = [a, a]"),
         ("a = [1]\n" + "a = [a]\n" * 40, "is larger than a setting can be: a = [a]"),
@@ -345,10 +345,10 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
         ("open('a')\n" * 2500, "is where reading ends"),
     ],
 )
-def test_a_short_file_that_says_a_large_one_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_short_file_that_says_a_large_one_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     file = f"{BERT}/config_Z100x1x8.py"
     moved = again(tmp_path, {file: text})
-    assert any(told in each.why for each in moved.rows if each.file == file and each.fate == "refused")
+    assert any(expected in each.why for each in moved.rows if each.file == file and each.fate == "refused")
 
 
 @cache
@@ -357,7 +357,7 @@ def _large() -> str:
 
 
 @pytest.mark.parametrize(
-    "content, told",
+    "content, expected",
     [
         (lambda: _large().encode(), "larger than 1 MiB"),
         (lambda: "x = 'schön'".encode("latin-1"), "not UTF-8"),
@@ -369,7 +369,7 @@ def _large() -> str:
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read(
-    tmp_path: Path, content: Callable[[], bytes], told: str
+    tmp_path: Path, content: Callable[[], bytes], expected: str
 ) -> None:
     path = write(tmp_path / "FlagPerf") / BERT / "config_Z100x1x8.py"
     path.write_bytes(content())
@@ -380,7 +380,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read(
     finally:
         sys.setrecursionlimit(limit)
     refused = [each for each in moved.rows if each.file.endswith(path.name) and each.fate == "refused"]
-    assert refused and told in refused[0].why
+    assert refused and expected in refused[0].why
     assert row(moved, f"{BERT}/config_Z100x1x1.py", "learning_rate").fate == "taken over"
 
 
@@ -438,8 +438,8 @@ def test_the_command_prints_the_table_and_ends_with_4_where_nothing_can_be_read(
     (tmp_path / "suites").symlink_to(ROOT / "suites")
     write(tmp_path, {"vendors/acme/__init__.py": ""})
     assert __main__.main([*arguments[:-1], "again"]) == 0
-    told = "WARNING: to copy them writes over what is here already: vendors/acme/__init__.py"
-    assert capsys.readouterr().out.splitlines()[-1] == told
+    expected = "WARNING: to copy them writes over what is here already: vendors/acme/__init__.py"
+    assert capsys.readouterr().out.splitlines()[-1] == expected
     assert __main__.main(arguments) == 4
     assert len(capsys.readouterr().err.splitlines()) == 1
     for wrong in (arguments[:-1], ["imports"], []):
@@ -470,7 +470,7 @@ BASE = "training/benchmarks/bert/pytorch/config"
 
 
 @pytest.mark.parametrize(
-    "file, text, told",
+    "file, text, expected",
     [
         (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params += more()\n', "computes: more()"),
         (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params.append("lr")\n', "computes"),
@@ -479,10 +479,10 @@ BASE = "training/benchmarks/bert/pytorch/config"
     ],
 )
 def test_of_a_list_that_cannot_be_read_nobody_says_what_is_not_on_it(
-    tmp_path: Path, file: str, text: str, told: str
+    tmp_path: Path, file: str, text: str, expected: str
 ) -> None:
     moved = again(tmp_path, {file: text})
-    assert any(told in each.why for each in moved.rows if each.file == file and each.fate == "refused")
+    assert any(expected in each.why for each in moved.rows if each.file == file and each.fate == "refused")
     assert moved.check.files == 1, "resnet50's alone"
     assert not any("mutable_params" in each.theirs for each in moved.rows if each.file.startswith(BERT))
 
@@ -500,15 +500,15 @@ TEST_CONF, CLUSTER_CONF = (f"training/run_benchmarks/config/{name}_conf.py" for 
 def test_a_peak_of_several_chips_is_the_users_to_write(tmp_path: Path) -> None:
     moved = again(tmp_path, {f"{BERT}/config_Y200x1x8.py": "theoryflops = 1e15\n"})
     for file, key in (("inference/docker_images/acme/acme_analysis.py", "fp16_flops"),):
-        told = row(moved, file, key)
-        assert (told.fate, told.here) == ("by hand", "") and "the adaptation is of Y200, Z100" in told.why
-        assert f"{key} = 96000000000000.0" in str(told)
+        found = row(moved, file, key)
+        assert (found.fate, found.here) == ("by hand", "") and "the adaptation is of Y200, Z100" in found.why
+        assert f"{key} = 96000000000000.0" in str(found)
     assert "vendors/acme/chips.yaml" not in moved.files
 
 
 def test_a_peak_of_fp32_or_tf32_is_taken_for_neither(brought: tuple[Moved, Path]) -> None:
-    told = row(brought[0], "inference/docker_images/acme/acme_analysis.py", "fp32_or_tf32_flops")
-    assert (told.fate, told.value) == ("by hand", 24e12) and "of fp32, or of tf32 where the chip has it" in told.why
+    found = row(brought[0], "inference/docker_images/acme/acme_analysis.py", "fp32_or_tf32_flops")
+    assert (found.fate, found.value) == ("by hand", 24e12) and "of fp32, or of tf32 where the chip has it" in found.why
     (chip,) = load_chips(brought[1] / "vendors/acme/chips.yaml")
     assert list(chip.peaks) == ["fp16"]
 
@@ -523,8 +523,8 @@ def test_a_listed_case_says_where_the_layout_of_its_data_is_told(brought: tuple[
 
 def test_two_peaks_of_one_chip_are_told(tmp_path: Path) -> None:
     moved = again(tmp_path, {f"{BERT}/config_Z100x2x8.py": "theoryflops = 95e12\n"})
-    told = row(moved, "inference/docker_images/acme/acme_analysis.py", "fp16_flops")
-    assert told.fate == "illegal" and "config_Z100x2x8.py says 9.5e+13" in told.why
+    found = row(moved, "inference/docker_images/acme/acme_analysis.py", "fp16_flops")
+    assert found.fate == "illegal" and "config_Z100x2x8.py says 9.5e+13" in found.why
 
 
 def test_what_goes_into_a_file_that_is_not_written_is_told(tmp_path: Path) -> None:
@@ -536,14 +536,14 @@ def test_what_goes_into_a_file_that_is_not_written_is_told(tmp_path: Path) -> No
     }
     moved = again(tmp_path, files)
     assert not {"runs.yaml", "cluster.yaml"} & moved.files.keys()
-    for key, told in (
+    for key, expected in (
         ("VENDOR", "there is no runs.yaml"),
         ("FLAGPERF_LOG_LEVEL", "there is no runs.yaml"),
         ("CLEAR_CACHES", "there is no cluster.yaml"),
         ("SSH_PORT", "there is no cluster.yaml"),
     ):
         found = row(moved, TEST_CONF, key)
-        assert (found.fate, found.here) == ("by hand", "") and told in found.why
+        assert (found.fate, found.here) == ("by hand", "") and expected in found.why
     assert not any(each.here.startswith(("runs.yaml", "cluster.yaml")) for each in moved.rows)
 
 
@@ -559,16 +559,18 @@ def test_what_has_its_place_in_the_run_list_is_told_to_be_there(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["A;B", "", "1A", "A B"])
 def test_a_variable_that_has_no_name_is_told(tmp_path: Path, name: str) -> None:
     text = FILES[TEST_CONF].replace('"ACME_VISIBLE_DEVICES"', repr(name))
-    told = row(again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")}), TEST_CONF, "ACCE_VISIBLE_DEVICE_ENV_NAME")
-    assert told.fate == "illegal" and "is no variable's name" in told.why
+    found = row(
+        again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")}), TEST_CONF, "ACCE_VISIBLE_DEVICE_ENV_NAME"
+    )
+    assert found.fate == "illegal" and "is no variable's name" in found.why
 
 
 @pytest.mark.parametrize("chip", ["../../x", "Z 1", "-", "A100xB100", "A100_H100", "A100-H100", "H100andA100"])
 def test_a_chip_that_is_none_or_two_is_not_taken_over(tmp_path: Path, chip: str) -> None:
     key = f"bert:pytorch:{chip}:1:8:1"
     moved = again(tmp_path, {TEST_CONF: f"VENDOR = 'acme'\nCASES = {{{key!r}: '/data'}}\n"})
-    told = row(moved, TEST_CONF, f"CASES: {key}")
-    assert told.fate == "illegal" and ("names two chips" in told.why or "is no scale" in told.why)
+    found = row(moved, TEST_CONF, f"CASES: {key}")
+    assert found.fate == "illegal" and ("names two chips" in found.why or "is no scale" in found.why)
     (tmp_path / "host.yaml").write_text(f"CASES: {{'{key}': x}}\n")
     with pytest.raises(ConfigurationError, match="names two chips|is no scale"):
         load_host_file(tmp_path / "host.yaml")
@@ -614,18 +616,18 @@ def test_a_file_of_a_compiler_under_another_name_is_named(tmp_path: Path) -> Non
     names = ("acme_forge.yaml", "forge.yaml", "acme/forge.yaml", "acme_configurations.yml")
     files = {f"{folder}/{name}": "batch_size: 64\n" for name in (*names, "other.yaml", "acme_pro.yaml")}
     moved = again(tmp_path, files | {"inference/inference_engine/acme_pro/x.py": ""})
-    told = [each for each in moved.rows if each.why.startswith("is read by nobody: expected acme_configurations.yaml")]
-    assert {each.file for each in told} == {f"{folder}/{name}" for name in names}
+    found = [each for each in moved.rows if each.why.startswith("is read by nobody: expected acme_configurations.yaml")]
+    assert {each.file for each in found} == {f"{folder}/{name}" for name in names}
 
 
 @pytest.mark.parametrize(
-    "folder, told",
+    "folder, expected",
     [("bert-deepspeed", "the case in pytorch is training/bert"), ("llama2_7b-deepspeed", "there is no such case in")],
 )
-def test_of_another_framework_the_case_here_is_told(tmp_path: Path, folder: str, told: str) -> None:
+def test_of_another_framework_the_case_here_is_told(tmp_path: Path, folder: str, expected: str) -> None:
     moved = again(tmp_path, {f"training/acme/{folder}/config/config_Z100x1x8.py": "learning_rate = 1e-4\n"})
     why = row(moved, f"training/acme/{folder}", "").why
-    assert why.startswith("its framework is deepspeed; only pytorch is here: ") and told in why
+    assert why.startswith("its framework is deepspeed; only pytorch is here: ") and expected in why
 
 
 def test_another_vendors_settings_whose_name_begins_alike_are_left_to_it(tmp_path: Path) -> None:
@@ -647,11 +649,13 @@ def test_another_vendors_settings_whose_name_begins_alike_are_left_to_it(tmp_pat
         "training/acme/resnet50-pytorch/extern/trainer_adapter.py",
     ],
 )
-@pytest.mark.parametrize("content, told", [("x = 'schön'".encode("latin-1"), "not UTF-8"), (b"x = (", "is no Python")])
-def test_code_that_cannot_be_read_is_told_so(tmp_path: Path, file: str, content: bytes, told: str) -> None:
+@pytest.mark.parametrize(
+    "content, expected", [("x = 'schön'".encode("latin-1"), "not UTF-8"), (b"x = (", "is no Python")]
+)
+def test_code_that_cannot_be_read_is_told_so(tmp_path: Path, file: str, content: bytes, expected: str) -> None:
     (write(tmp_path / "FlagPerf") / file).write_bytes(content)
     found = rows(bring(tmp_path / "FlagPerf", "acme", tmp_path / "out", ROOT), file, "")
-    assert [each.fate for each in found] == ["refused"] and told in found[0].why
+    assert [each.fate for each in found] == ["refused"] and expected in found[0].why
 
 
 @pytest.mark.parametrize("line", ["del learning_rate", "learning_rate[0] = 1", "learning_rate.append(1)"])

@@ -40,8 +40,8 @@ def test_of_another_vendors_list_no_runs_and_no_hosts_are_taken_over(tmp_path: P
         (CLUSTER_CONF, "HOSTS", TEST_CONF),
         (HOST, "HOSTS", HOST),
     ):
-        (told,) = rows(moved, file, key)
-        assert (told.fate, told.why) == ("illegal", f"is of vendor forge, as VENDOR in {where} says")
+        (found,) = rows(moved, file, key)
+        assert (found.fate, found.why) == ("illegal", f"is of vendor forge, as VENDOR in {where} says")
     assert "of another's list no CASES, HOSTS and ACCE_ keys" in rows(moved, TEST_CONF, "VENDOR")[0].why
 
 
@@ -65,8 +65,8 @@ def test_what_an_inference_case_shares_is_not_written_as_the_vendors(tmp_path: P
     shared = "batch_size: 256\nfp16: true\ncompiler: tensorrt\nrepeat: 9\nlog_freq: 3\nflops: 1\ninput_size: 224\n"
     slower = FILES[f"{BERT_INFERENCE}/configurations.yaml"].replace("fp16: true", "fp16: false")
     moved = again(tmp_path, {f"{VIT}/configurations.yaml": shared, f"{BERT_INFERENCE}/configurations.yaml": slower})
-    told = [row for row in moved.rows if row.file == f"{VIT}/configurations.yaml"]
-    assert {row.key: row.fate for row in told} == {
+    found = [row for row in moved.rows if row.file == f"{VIT}/configurations.yaml"]
+    assert {row.key: row.fate for row in found} == {
         **dict.fromkeys(shared.replace(": ", "\n").split("\n")[:-1:2], "redundant"),
         "batch_size": "taken over",
         **dict.fromkeys(("log_freq", "flops"), "differs"),
@@ -93,8 +93,8 @@ def test_settings_whose_name_nobody_finds_are_told(tmp_path: Path) -> None:
     names = ("config_C500x2x8py", "config_C500x1x8.py.bak", "config_old_common.py")
     moved = again(tmp_path, {f"{BERT}/{name}": "lr = 1\n" for name in names})
     for name in names:
-        (told,) = rows(moved, f"{BERT}/{name}")
-        assert told.fate == "illegal" and "is no config_<chip>x<nodes>x<processes>.py" in told.why
+        (found,) = rows(moved, f"{BERT}/{name}")
+        assert found.fate == "illegal" and "is no config_<chip>x<nodes>x<processes>.py" in found.why
     assert not rows(moved, f"{BERT}/config_common.py"), "settings import it"
 
 
@@ -151,8 +151,8 @@ def test_a_case_that_is_here_in_another_framework_is_told_so(tmp_path: Path) -> 
     assert rows(moved, f"{PADDLE}/requirements.txt", "h5py")[0].why == here
     assert rows(moved, shared)[0].why == f"{here}, nor a use for any of its keys"
     for folder, why in ((PADDLE, here), (GONE, "its case is not here")):
-        told = [rows(moved, f"{folder}/environment_variables.sh", key)[0] for key in ("LD_PRELOAD", "A")]
-        assert {(row.fate, row.why) for row in told} == {("unknown", why)}
+        found = [rows(moved, f"{folder}/environment_variables.sh", key)[0] for key in ("LD_PRELOAD", "A")]
+        assert {(row.fate, row.why) for row in found} == {("unknown", why)}
 
 
 def test_what_each_scale_sets_again_is_told_where(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_what_each_scale_sets_again_is_told_where(tmp_path: Path) -> None:
     scales = {ONE: "from config_common import *\nnum_workers = 2\nlog_freq = 3\n"}
     scales[EIGHT] = "from config_common import *\n\nnum_workers = 4\nseed = 1\nseed = 2\n"
     moved = again(tmp_path, {f"{BERT}/config_common.py": common, **scales})
-    (told,) = rows(moved, f"{BERT}/config_common.py", "num_workers")
-    assert (told.fate, told.value, told.why) == ("redundant", 1, f"set again in {ONE}:2")
+    (found,) = rows(moved, f"{BERT}/config_common.py", "num_workers")
+    assert (found.fate, found.value, found.why) == ("redundant", 1, f"set again in {ONE}:2")
     assert [row.fate for row in rows(moved, f"{BERT}/config_common.py", "log_freq")] == ["taken over"]
     assert [(row.line, row.fate) for row in rows(moved, EIGHT, "seed")] == [(5, "illegal"), (4, "redundant")]
 
@@ -173,17 +173,17 @@ def test_what_images_are_made_by_is_moved_by_hand(tmp_path: Path) -> None:
         for place in ("training/acme/docker_image/pytorch", "inference/docker_images/acme/pytorch_1.13")
     ]
     moved = again(tmp_path, dict.fromkeys(files, "FROM x\n"))
-    told = [rows(moved, file)[0] for file in files]
-    assert {(row.fate, row.here) for row in told} == {("by hand", "vendors/acme/Containerfile")}
-    assert ["--container IMAGE" in row.why for row in told] == [True, True, False, False]
+    found = [rows(moved, file)[0] for file in files]
+    assert {(row.fate, row.here) for row in found} == {("by hand", "vendors/acme/Containerfile")}
+    assert ["--container IMAGE" in row.why for row in found] == [True, True, False, False]
 
 
 def test_sizes_of_a_model_that_others_call_otherwise_are_compared(tmp_path: Path) -> None:
     shared = "training/benchmarks/cpm/pytorch/config/_base.py"
     base = "num_layers = 12\nhidden_size = 1024\nlr_decay_style = 'linear'\n"
     moved = again(tmp_path, {shared: base, "training/acme/cpm-pytorch/config/config_Z100x1x8.py": ""})
-    told = [rows(moved, shared, key)[0].why for key in ("num_layers", "hidden_size", "lr_decay_style")]
-    assert told == [
+    reasons = [rows(moved, shared, key)[0].why for key in ("num_layers", "hidden_size", "lr_decay_style")]
+    assert reasons == [
         "the case's own: theirs 12, here model: n_layer 24 in profile standard",
         "the case's own, the same here (model: n_embd)",
         "the case's own, the same here (schedule)",
@@ -197,9 +197,9 @@ def test_what_an_engine_needs_is_told_and_what_it_loads_declared(tmp_path: Path)
     beside = {"inference/inference_engine/acme/beside.py": "one = 1\n"}
     text = FILES[engine].replace("        self.model =", f"{loads}        self.model =")
     moved = again(tmp_path, {engine: needs + text, **beside})
-    told = {row.fate: row.why for row in rows(moved, engine)}
-    assert set(told) == {"taken over", "by hand"}
-    assert told["by hand"] == "it imports what is not installed here: nonesuch, absent"
+    reasons = {row.fate: row.why for row in rows(moved, engine)}
+    assert set(reasons) == {"taken over", "by hand"}
+    assert reasons["by hand"] == "it imports what is not installed here: nonesuch, absent"
     assert 'consumes="model", loads_compiled=True)' in moved.files["vendors/acme/__init__.py"]
     plain = again(tmp_path / "plain", {})
     assert {row.fate for row in rows(plain, engine)} == {"taken over"}

@@ -44,7 +44,7 @@ def rows(moved: Moved, file: str, key: str) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    "file, key, fate, told",
+    "file, key, fate, expected",
     [
         (f"{BASE}/_base.py", "gradient_accumulation_steps", "redundant", "the case's own, the same here"),
         (f"{BASE}/_base.py", "weight_decay_rate", "redundant", "the case's own, the same here (weight_decay)"),
@@ -71,9 +71,11 @@ def rows(moved: Moved, file: str, key: str) -> list[Row]:
         ("inference/benchmarks/bertLarge/pytorch/requirements.txt", "", "redundant", "acme_requirements.txt in its"),
     ],
 )
-def test_each_key_that_vendors_share_has_its_fate(brought: Moved, file: str, key: str, fate: str, told: str) -> None:
+def test_each_key_that_vendors_share_has_its_fate(
+    brought: Moved, file: str, key: str, fate: str, expected: str
+) -> None:
     (found,) = rows(brought, file, key)
-    assert found.fate == fate and told in str(found), found
+    assert found.fate == fate and expected in str(found), found
 
 
 def test_what_is_shared_breaks_no_rule_of_a_vendors(brought: Moved) -> None:
@@ -134,8 +136,10 @@ def test_what_only_some_runs_of_a_script_come_by_is_not_taken_over(tmp_path: Pat
     moved = again(tmp_path, {SCRIPT: CONDITIONS})
     by_hand = {row.key: row for row in moved.rows if row.file == SCRIPT and row.fate == "by hand"}
     assert set(by_hand) == {"B", "C", "D", "D2", "E", "F", "G", "H", "I"}
-    told = 'only under a condition: if [ "$(hostname)" = "fi" ]; then  # fi (line 2); write it there if it always holds'
-    assert (by_hand["B"].line, by_hand["B"].why) == (3, told)
+    expected = (
+        'only under a condition: if [ "$(hostname)" = "fi" ]; then  # fi (line 2); write it there if it always holds'
+    )
+    assert (by_hand["B"].line, by_hand["B"].why) == (3, expected)
     assert "only under a condition: case $B in (line 4)" in by_hand["C"].why
     assert yaml.safe_load(moved.files[NEEDS])["cases"]["training/bert"]["variables"] == {"A": "1", "J": "1", "L": "if"}
 
@@ -151,7 +155,7 @@ def test_a_script_that_no_shell_takes_is_read(script: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "script, told",
+    "script, expected",
     [
         ("export A=1 B=$(nproc) C=3", [("A", "1"), ("B", None), ("C", None)]),
         ("export A=1; export B='2; 3';  # and; so on", [("A", "1"), ("B", "2; 3")]),
@@ -160,8 +164,8 @@ def test_a_script_that_no_shell_takes_is_read(script: str) -> None:
         ("export A=1 B", [("A", "1"), ("B", None)]),
     ],
 )
-def test_no_variable_of_a_line_is_lost(script: str, told: list[tuple[str, str | None]]) -> None:
-    assert [(line.name, line.value) for line in exports(script)] == told
+def test_no_variable_of_a_line_is_lost(script: str, expected: list[tuple[str, str | None]]) -> None:
+    assert [(line.name, line.value) for line in exports(script)] == expected
 
 
 def test_of_a_variable_that_is_set_twice_the_last_counts(tmp_path: Path) -> None:
@@ -190,8 +194,8 @@ def test_two_scripts_of_one_case_that_differ_are_told(tmp_path: Path) -> None:
 def test_a_second_backend_is_told(tmp_path: Path) -> None:
     file = "training/acme/resnet50-pytorch/config/config_Z100x1x8.py"
     moved = again(tmp_path, {file: 'dist_backend = "yccl"\n'})
-    (told,) = rows(moved, file, "dist_backend")
-    assert told.fate == "illegal" and f"{BERT}/config_common.py says 'xccl': a vendor has one backend" in told.why
+    (found,) = rows(moved, file, "dist_backend")
+    assert found.fate == "illegal" and f"{BERT}/config_common.py says 'xccl': a vendor has one backend" in found.why
     assert 'distributed_backend = "xccl"' in moved.files["vendors/acme/__init__.py"]
 
 

@@ -69,8 +69,8 @@ def unsupported(folder: Path, content: bytes) -> None:
     path.write_bytes(content)
     entries = load_expected(path)
     vendor = find_vendor("cpu", ROOT / "vendors").vendor
-    told = [*contradictions(path, entries, vendor, ["training"]), *unknown_cases(path, entries, ["inference/bert"])]
-    assert all(line.isprintable() for each in told for line in str(each).splitlines()), told
+    problems = [*contradictions(path, entries, vendor, ["training"]), *unknown_cases(path, entries, ["inference/bert"])]
+    assert all(line.isprintable() for each in problems for line in str(each).splitlines()), problems
 
 
 def monitor(folder: Path, content: bytes) -> None:

@@ -28,7 +28,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.launchers.modelarts import wire
 from proofmark.launch.launchers.modelarts.cloud_file import load_cloud
 from proofmark.launch.launchers.modelarts.original import converted, read_original
-from proofmark.launch.service.ticket import Manifest, Ticket, read_told
+from proofmark.launch.service.ticket import Manifest, Ticket, read_wire
 from proofmark.process.answering.answers import read_answer
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
@@ -78,8 +78,8 @@ def shown(record: CaseRecord, folder: Path) -> None:
     record.save(path)
     assert type(record).load(path) == record
     json.dumps(View(record).public(), allow_nan=False)
-    told = [*summary_lines([record], suites=SUITES), *explanations([record])]
-    assert all(line.isprintable() for line in told), told
+    lines = [*summary_lines([record], suites=SUITES), *explanations([record])]
+    assert all(line.isprintable() for line in lines), lines
     assert "<script" not in page_of([record])
     properties(record)
     view = View(record)
@@ -136,8 +136,8 @@ def _case_file(folder: Path, content: tuple[bytes, bytes, bytes]) -> None:
     layer = OverrideLayer("vendor.yaml", load_mapping(folder / "vendor.yaml", folder))
     resolution = resolve(case, "acme", [layer], "engine")
     json.dumps(resolution.config.as_dict(), allow_nan=False)
-    told = [*map(str, resolution.problems), *map(override_line, resolution.config.overrides)]
-    assert resolution.config.hash and all(line.isprintable() for line in told), told
+    lines = [*map(str, resolution.problems), *map(override_line, resolution.config.overrides)]
+    assert resolution.config.hash and all(line.isprintable() for line in lines), lines
 
 
 def _file(load: Callable[[Path], Any]) -> Callable[[Path, bytes], None]:
@@ -196,10 +196,10 @@ def _adaptation(folder: Path, content: bytes) -> None:
     assert all(line.name or line.why for line in [*exports(text), *requirements(text)])
 
 
-def _told(path: Path) -> None:
+def _wire(path: Path) -> None:
     for kind in (Manifest, Ticket):
         with contextlib.suppress(ValueError):
-            read_told(path, kind)
+            read_wire(path, kind)
 
 
 def _option(folder: Path, text: str) -> None:
@@ -229,7 +229,7 @@ READERS = {
     "cluster file": Reader(inputs.yamls(samples.CLUSTER), _file(load_cluster)),
     "cloud file": Reader(inputs.yamls(samples.CLOUD), _file(load_cloud)),
     "a service's answer": Reader(inputs.jsons(samples.SERVICE_JOB), _answer_of_service),
-    "what a service's node leaves": Reader(inputs.jsons(samples.MANIFEST), _file(_told)),
+    "what a service's node leaves": Reader(inputs.jsons(samples.MANIFEST), _file(_wire)),
     "an original's configuration": Reader(
         st.one_of(
             st.text(max_size=200).map(str.encode), inputs.yamls(samples.CLUSTER).map(b"session_config = ".__add__)

@@ -49,5 +49,5 @@ def test_any_input_is_read_or_refused(name: str, data: Any, tmp_path_factory: py
         try:
             reader.read(folder, content)
         except reader.refusal as refusal:
-            told = str(refusal).splitlines()
-            assert told and len(told) <= 50 and all(line.isprintable() and len(line) < 4000 for line in told), told
+            lines = str(refusal).splitlines()
+            assert lines and len(lines) <= 50 and all(line.isprintable() and len(line) < 4000 for line in lines), lines

@@ -38,7 +38,7 @@ NUMBER = b"\x07SECRET\x07"
 """In the place of a call's number, which nobody can know before."""
 
 LAYOUT = struct.pack("<BBQQ", 0, 2, 2, 10)
-TOLD: list[Any] = [
+REPLIES: list[Any] = [
     {"isolation": ISOLATION},
     {"done": {"foo_time_reason": None}},
     {"done": [10, 100]},
@@ -46,8 +46,8 @@ TOLD: list[Any] = [
 ]
 
 
-def _told(content: Any) -> st.SearchStrategy[bytes]:
-    return inputs.jsons(content).map(bytes([protocol.TOLD]).__add__)
+def _reply(content: Any) -> st.SearchStrategy[bytes]:
+    return inputs.jsons(content).map(bytes([protocol.REPLY]).__add__)
 
 
 def _answer(layout: bytes, foo_seconds: float) -> bytes:
@@ -63,9 +63,9 @@ _ANSWERS = st.one_of(
     st.builds(_answer, inputs.damaged_text(LAYOUT) | _LAYOUTS, _FOO),
     st.integers(0, (1 << 64) - 1).map(lambda size: struct.pack("<B7x8sQ", protocol.LARGER, NUMBER, size)),
     inputs.damaged_text(_answer(LAYOUT, 0.0)).filter(bool),
-    st.one_of(map(_told, TOLD)),
+    st.one_of(map(_reply, REPLIES)),
 )
-ENGINE = st.tuples(_told(TOLD[0]), _told(TOLD[1]), _ANSWERS, _ANSWERS, _told(TOLD[2])).map(list)
+ENGINE = st.tuples(_reply(REPLIES[0]), _reply(REPLIES[1]), _ANSWERS, _ANSWERS, _reply(REPLIES[2])).map(list)
 """What it says when it is made, when it is called, and when it is asked for its memory."""
 
 
@@ -137,12 +137,12 @@ INTRODUCTION: dict[str, Any] = {
 def introduced(folder: Path, line: bytes) -> None:
     """The last line of a vendor's introduction."""
     try:
-        told = dict(json.loads(line.replace(b"FOLDER", str(folder).encode())))
+        report = dict(json.loads(line.replace(b"FOLDER", str(folder).encode())))
     except (TypeError, ValueError, RecursionError):
         return  # as it is refused there
-    if not isinstance(told.get("answers"), dict):
+    if not isinstance(report.get("answers"), dict):
         return
-    answers = introduction._understood("acme", told, folder)
+    answers = introduction._understood("acme", report, folder)
     found = introduction._of("acme", answers, folder)
     json.dumps(found.vendor.answers)  # type: ignore[attr-defined]
     with contextlib.suppress(UsageError):
@@ -177,9 +177,12 @@ def side(folder: Path, line: bytes) -> None:
     """A line of a session whose speed is compared."""
     answer = _Side(line)._receive()
     if answer.ready is not None:
-        told = [*unsound("base", answer.ready), unsupported(answer.ready)]
-        told += [*other_task(answer.ready, answer.ready, ["lr"]), *other_settings(answer.ready, answer.ready, ["lr"])]
-        assert all(isinstance(each, str | None) for each in told)
+        complaints = [*unsound("base", answer.ready), unsupported(answer.ready)]
+        complaints += [
+            *other_task(answer.ready, answer.ready, ["lr"]),
+            *other_settings(answer.ready, answer.ready, ["lr"]),
+        ]
+        assert all(isinstance(each, str | None) for each in complaints)
 
 
 DESCRIPTION: dict[str, Any] = {
@@ -194,8 +197,8 @@ DESCRIPTION: dict[str, Any] = {
 def description(folder: Path, content: bytes) -> None:
     """What a host says of its devices, and what is asked of that."""
     found = describe.facts(content.decode("utf-8", "replace"))
-    told = Described("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
-    assert all(line.isprintable() for line in told)
+    problems = Described("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
+    assert all(line.isprintable() for line in problems)
 
 
 JOB: dict[str, Any] = {

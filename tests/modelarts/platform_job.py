@@ -105,14 +105,14 @@ class PlatformJob:
 
     def _wait(self) -> None:
         """Until all nodes have ended; one that fails, or a termination, takes the others with it."""
-        deadline, told = float("inf"), False
+        deadline, passed_on = float("inf"), False
         while None in [node.poll() for node in self._nodes]:
             self._note_codes()
             ending = self._terminated.is_set() or any(node.returncode for node in self._nodes)
             if ending and deadline == float("inf"):
                 deadline = time.monotonic() + GRACE
-            if self._terminated.is_set() and not told:
-                told = True
+            if self._terminated.is_set() and not passed_on:
+                passed_on = True
                 self._signal(signal.SIGTERM)
             if time.monotonic() > deadline:
                 self._signal(signal.SIGKILL)

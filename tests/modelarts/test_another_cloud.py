@@ -39,10 +39,10 @@ with tempfile.TemporaryDirectory() as folder:
     sys.path[:] = [str(work / "code"), *sys.path[1:]]
     from proofmark.launch.service.node import Node
     from proofmark.launch.service.platform import NodeVariables
-    from proofmark.launch.service.ticket import Ticket, read_told
+    from proofmark.launch.service.ticket import Ticket, read_wire
     names = NodeVariables(node="RANK", nodes="WORLD_SIZE", devices="NPROC_PER_NODE", master="MASTER_ADDR")
-    told = read_told(ticket / "ticket.json", Ticket)
-    sys.exit(Node(told, names.place(os.environ), work / "code", work, None).run(results))
+    described = read_wire(ticket / "ticket.json", Ticket)
+    sys.exit(Node(described, names.place(os.environ), work / "code", work, None).run(results))
 """
 
 

@@ -47,7 +47,7 @@ def test_a_sound_one(tmp_path: Path) -> None:
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
-    told = refused(
+    message = refused(
         tmp_path,
         region="cn north",
         code_dir="/bench/code",
@@ -59,14 +59,14 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         environment={"MA_NUM_GPUS": "8", "A": "$HOME"},
         unknown=1,
     )
-    lines = told.splitlines()
+    lines = message.splitlines()
     keys = ["region", "code_dir", "out_url", "engine", "nodes", "auto_stop", "environment", "unknown"]
     for key in keys:
-        assert any(f"cloud.yaml: {key}: " in line for line in lines), (key, told)
+        assert any(f"cloud.yaml: {key}: " in line for line in lines), (key, message)
     assert (
-        "must end in a slash" in told
-        and "MA_NUM_GPUS: the platform's own" in told
-        and "A: the platform takes no $" in told
+        "must end in a slash" in message
+        and "MA_NUM_GPUS: the platform's own" in message
+        and "A: the platform takes no $" in message
     )
 
 
@@ -120,9 +120,9 @@ def test_what_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) ->
     ],
 )
 def test_secrets_are_refused_and_not_shown(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
-    told = refused(tmp_path, **changes, out_url="/bench/runs")
-    assert f"cloud.yaml: {key}: a secret does not belong into this file" in told and "s3cr3t-value" not in told
-    assert "out_url" in told, "other problems are told with it"
+    message = refused(tmp_path, **changes, out_url="/bench/runs")
+    assert f"cloud.yaml: {key}: a secret does not belong into this file" in message and "s3cr3t-value" not in message
+    assert "out_url" in message, "other problems are told with it"
 
 
 def test_names_that_are_no_secrets(tmp_path: Path) -> None:
@@ -195,9 +195,9 @@ def test_the_originals_configuration(tmp_path: Path, capsys: pytest.CaptureFixtu
     original, cloud = tmp_path / "modelarts_config.py", tmp_path / "cloud.yaml"
     original.write_text(ORIGINAL + "open('/nowhere/at/all', 'w')\n")
     assert main([str(original), str(cloud)]) == 0, "nothing of it is run"
-    told = capsys.readouterr().out
-    assert "secret_access_key: left out" in told and "boot_file: left out" in told
-    assert "s3cr3t-value" not in told + cloud.read_text() and "AKVALUE" not in cloud.read_text()
+    output = capsys.readouterr().out
+    assert "secret_access_key: left out" in output and "boot_file: left out" in output
+    assert "s3cr3t-value" not in output + cloud.read_text() and "AKVALUE" not in cloud.read_text()
     read = load_cloud(cloud)
     assert (read.region, read.nodes, read.flavor) == ("cn-central-221", 2, "modelarts.kat1.8xlarge")
     assert (read.code_dir, read.out_url, read.data_url) == ("/bench/code/resnet/", "/bench/out/", "/bench/imagenet/")
@@ -210,7 +210,7 @@ def test_the_originals_configuration(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("access_config = ed({'region_name': f()})", "access_config.region_name: expected a plain value"),
         ("access_config = 3", "access_config: expected a dictionary"),
@@ -219,12 +219,12 @@ def test_the_originals_configuration(tmp_path: Path, capsys: pytest.CaptureFixtu
         (ORIGINAL.replace("/bench/code/resnet/train.py", "/bench/train.py"), "is not within /bench/code/resnet"),
     ],
 )
-def test_originals_that_are_none(tmp_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_originals_that_are_none(tmp_path: Path, text: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     original = tmp_path / "modelarts_config.py"
     original.write_text(text)
     assert main([str(original), str(tmp_path / "cloud.yaml")]) == 4
     errors = capsys.readouterr().err
-    assert told in errors and errors.count("\n") == 1 and not (tmp_path / "cloud.yaml").exists()
+    assert expected in errors and errors.count("\n") == 1 and not (tmp_path / "cloud.yaml").exists()
 
 
 def test_the_second_version_of_the_session_wins(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading
 
 
 @pytest.mark.parametrize(
-    "stop, told",
+    "stop, expected",
     [(lambda job: job._stop.set(), []), (lambda job: job._file.ask_to_stop(), ["job {} was stopped by its id"])],
     ids=["here", "by its id"],
 )
@@ -164,13 +164,13 @@ def test_a_stop_while_code_is_sent_creates_nothing(
     stand_in: StandIn,
     sending: tuple[threading.Event, threading.Event],
     stop: Callable[[ServiceHandle], None],
-    told: list[str],
+    expected: list[str],
 ) -> None:
     job = bench.submit()
     assert sending[0].wait(60)
     stop(job)
     sending[1].set()
-    assert bench.end(job) == "failed" and reasons(job) == [line.format(job.id) for line in told]
+    assert bench.end(job) == "failed" and reasons(job) == [line.format(job.id) for line in expected]
     assert not stand_in.asked["create"] and read_job(job._file.path).status == "failed"
 
 

@@ -14,7 +14,7 @@ from tests.modelarts.test_parts import result
 
 
 @pytest.mark.parametrize(
-    "changes, told",
+    "changes, expected",
     [
         ({}, None),
         ({"rank": 0}, r"ranksize\.json: ranks \[0, 0\] left what they came to, of 2"),
@@ -24,25 +24,25 @@ from tests.modelarts.test_parts import result
         ({"seconds": 4.0000001}, r"throughput_1\.json: it says 2\.5, and its rank said 2\.49"),
     ],
 )
-def test_what_another_rank_said(tmp_path: Path, changes: dict[str, Any], told: str | None) -> None:
+def test_what_another_rank_said(tmp_path: Path, changes: dict[str, Any], expected: str | None) -> None:
     written = [result(0), result(1)]
     triplet.write(tmp_path, written, None)
     said: list[RankResult] = [written[0], result(**{"rank": 1, **changes})]
-    if told is None:
+    if expected is None:
         triplet.hold_against(tmp_path, [said], 2, None)
     else:
-        with pytest.raises(ServiceError, match=f"result {told}"):
+        with pytest.raises(ServiceError, match=f"result {expected}"):
             triplet.hold_against(tmp_path, [said], 2, None)
 
 
 def test_a_servers_accuracy_is_its_own(tmp_path: Path) -> None:
-    told = [[result(0, world=1)], [result(0, world=1, metric=0.5)]]
-    for server, results in enumerate(told):
+    by_server = [[result(0, world=1)], [result(0, world=1, metric=0.5)]]
+    for server, results in enumerate(by_server):
         triplet.write(tmp_path, results, server)
-    triplet.hold_against(tmp_path, told, 1, 2)
+    triplet.hold_against(tmp_path, by_server, 1, 2)
     (tmp_path / "1/accuracy.json").write_text("0.75")
     with pytest.raises(ServiceError, match=r"result 1/accuracy\.json: it says 0\.75, and its rank said 0\.5"):
-        triplet.hold_against(tmp_path, told, 1, 2)
+        triplet.hold_against(tmp_path, by_server, 1, 2)
 
 
 def test_a_number_with_more_behind_it_is_none(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stan
 
 
 @pytest.mark.parametrize(
-    "changes, metrics, told",
+    "changes, metrics, expected",
     [
         ({"cards": 1}, [40, 60], "the platform has measured no npuUtil or gpuUtil"),
         ({}, [40, None], "metrics of worker-0: its answer is none"),
@@ -290,16 +290,16 @@ def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stan
     ids=["of cards", "one that is none", "of the processor"],
 )
 def test_whose_utilisation_it_is(
-    bench: Bench, stand_in: StandIn, changes: dict[str, int], metrics: list[Any], told: str | None
+    bench: Bench, stand_in: StandIn, changes: dict[str, int], metrics: list[Any], expected: str | None
 ) -> None:
     """The processor's is never told as the cards', and a metric that can't be read fails no run."""
     replay(bench, stand_in)
     stand_in.metrics = metrics
     status, handle = bench.run(**changes)
     assert status == "succeeded", reasons(handle)
-    assert handle.facts()["instances"]["utilisation"] == (None if told else 0.5)
+    assert handle.facts()["instances"]["utilisation"] == (None if expected else 0.5)
     block = json.loads((handle._job.directory / "train_result_info.json").read_text())["train_result_info"]
-    assert told is None or any(told in reason for reason in block["reasons"].values())
+    assert expected is None or any(expected in reason for reason in block["reasons"].values())
 
 
 def key_of(job: PlatformJob, name: str) -> str:
@@ -380,7 +380,7 @@ def replay(bench: Bench, stand_in: StandIn) -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble, told",
+    "trouble, expected",
     [
         (deleted, "result throughput_1.json is missing"),
         (not_a_number, "result throughput_1.json: 'nan' is no finite number above 0"),
@@ -401,7 +401,7 @@ def replay(bench: Bench, stand_in: StandIn) -> None:
     ],
 )
 def test_results_that_are_not_what_they_should_be(
-    bench: Bench, stand_in: StandIn, trouble: Callable[[Bench, PlatformJob], None], told: str
+    bench: Bench, stand_in: StandIn, trouble: Callable[[Bench, PlatformJob], None], expected: str
 ) -> None:
     replay(bench, stand_in)
     assert bench.run()[0] == "succeeded"
@@ -409,7 +409,7 @@ def test_results_that_are_not_what_they_should_be(
     stand_in.after_export = lambda job: (plain(job), trouble(bench, job))
     status, handle = bench.run()
     assert status == "failed"
-    assert any(told in why for why in reasons(handle)), reasons(handle)
+    assert any(expected in why for why in reasons(handle)), reasons(handle)
 
 
 @pytest.mark.parametrize("limit, key", [("MANIFEST", "noderank0/manifest.json"), ("FILE", "agent.log"), ("JOB", "")])
@@ -470,12 +470,12 @@ def test_what_a_job_left_whose_session_crashed_comes_home(bench: Bench, stand_in
 def test_what_was_asked_for_can_be_had(bench: Bench, stand_in: StandIn) -> None:
     (line,) = bench.service().examine(2, 1)
     assert "2 x modelarts.vm.cpu.2u can be asked for" in line
-    for changes, told in (
+    for changes, expected in (
         (
             {"flavor": "modelarts.vm.cpu.8u"},
             "there is no flavor modelarts.vm.cpu.8u here; there are modelarts.vm.cpu.2u",
         ),
         ({"nodes": 9}, "9 nodes of modelarts.vm.cpu.2u, and a job may have 4"),
     ):
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=expected):
             bench.service(**changes).examine(changes.get("nodes", 1), 1)

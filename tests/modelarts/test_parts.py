@@ -103,7 +103,7 @@ def test_triplets_are_written_and_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "key, text, told",
+    "key, text, expected",
     [
         ("throughput_1.json", "", "'' is no number"),
         ("throughput_1.json", "inf", "'inf' is no finite number"),
@@ -113,10 +113,10 @@ def test_triplets_are_written_and_read(tmp_path: Path) -> None:
         ("ranksize.json", "4", "it says 4 ranks, and the job has 2"),
     ],
 )
-def test_a_number_that_is_none_names_its_key(tmp_path: Path, key: str, text: str, told: str) -> None:
+def test_a_number_that_is_none_names_its_key(tmp_path: Path, key: str, text: str, expected: str) -> None:
     triplet.write(tmp_path, [result(0), result(1)], None)
     (tmp_path / key).write_text(text)
-    with pytest.raises(ServiceError, match=f"result {key}: .*{told}"):
+    with pytest.raises(ServiceError, match=f"result {key}: .*{expected}"):
         triplet.read(tmp_path, ["throughput_0.json", "throughput_1.json", "accuracy.json", "ranksize.json"], 2, None)
 
 
@@ -224,8 +224,8 @@ def test_a_certificate_of_another_host(certificate: Callable[[str], Path]) -> No
     """It is trusted, and its name is not the one that was asked."""
     pytest.importorskip("obs")
     known = certificate("DNS:obs.example.org")
-    told = "writing bench/a: .*IP address mismatch"
-    with serving(Recorder, known) as plain, pytest.raises(ServiceError, match=told) as caught:
+    expected = "writing bench/a: .*IP address mismatch"
+    with serving(Recorder, known) as plain, pytest.raises(ServiceError, match=expected) as caught:
         Obs(plain.model_copy(update={"ca_file": str(known)}), WHO).put("bench/a", b"")
     assert not caught.value.transient
 

@@ -65,14 +65,16 @@ def test_files_of_the_commit_that_it_names_are_told(cases: Path) -> None:
     assert not found.faults and f"others than here, those of commit {made}" in str(found.note)
 
 
-@pytest.mark.parametrize("clean, told", [(True, "that neither commit"), (False, "made with uncommitted changes, nor")])
-def test_files_that_no_commit_has_are_at_fault(cases: Path, clean: bool, told: str) -> None:
+@pytest.mark.parametrize(
+    "clean, expected", [(True, "that neither commit"), (False, "made with uncommitted changes, nor")]
+)
+def test_files_that_no_commit_has_are_at_fault(cases: Path, clean: bool, expected: str) -> None:
     """A target that was lowered for the run, and put back after it."""
     (cases / "resnet50.yaml").write_text("target: 0.20\n")
     lowered = said(cases)
     git(cases, "checkout", "-q", "--", ".")
     found = looked_at(lowered, git(cases, "rev-parse", "HEAD"), clean)
-    assert told in "".join(found.faults) and found.note is None
+    assert expected in "".join(found.faults) and found.note is None
 
 
 @pytest.mark.parametrize("made", ["1" * 40, "HEAD", "--output=stolen", "1" * 39])

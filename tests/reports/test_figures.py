@@ -63,19 +63,19 @@ def test_one_more_figure_is_in_every_report(suite: str) -> None:
     """Whatever it is of: nothing knows it but the record."""
     added = figure(key="photons", label="photons", unit="photons/s", value=91.25, headline=True, meaning="Light.")
     record = OF_SUITES[suite].with_figures([*OF_SUITES[suite].figures, added])
-    for told in ("\n".join(summary_lines([record])), page_of([record])):
-        assert "91.25 photons/s" in told
+    for text in ("\n".join(summary_lines([record])), page_of([record])):
+        assert "91.25 photons/s" in text
     assert dict(properties(record))["photons"] == "91.25"
     assert View(record).public()["figures"][-1]["value"] == 91.25
     assert any("Light." in line for line in explanations([record]))
     failed = record.model_copy(update={"verdict": record.verdict.model_copy(update={"kind": VerdictKind.ERROR})})  # type: ignore[union-attr]
-    for told in (
+    for text in (
         "\n".join(summary_lines([failed])),
         page_of([failed]),
         str(properties(failed)),
         str(View(failed).public()),
     ):
-        assert "91.25" not in told
+        assert "91.25" not in text
 
 
 @pytest.mark.parametrize("suite", OF_SUITES)
@@ -182,7 +182,7 @@ def test_all_values_of_a_metric_are_in_every_report_each_from_its_own_side() -> 
     run = make_run(metrics={"ppl": 7.5, "bleu": None})
     aims = {"ppl": {"target": 8.0, "better": "lower"}, "bleu": {}}
     training = make_training(run, metric="top1", others=aims)
-    for told in ("\n".join(summary_lines([several, training])), page_of([several, training])):
+    for text in ("\n".join(summary_lines([several, training])), page_of([several, training])):
         for part in (
             "top1 0.98000 ≤ 1",
             "error 0.25000 > 0.2",
@@ -190,7 +190,7 @@ def test_all_values_of_a_metric_are_in_every_report_each_from_its_own_side() -> 
             "top1 0.95000 ≥ 0.9",
             "ppl 7.50000 ≤ 8",
         ):
-            assert part in told or escape(part) in told, part
+            assert part in text or escape(part) in text, part
     found = dict(properties(several))
     assert found["value_error_engine"] == "0.25" and found["engine_floor_error"] == "0.101"
     assert "engine_floor_map_50" not in found and dict(properties(training))["final_metric_ppl"] == "7.5"

@@ -97,18 +97,18 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
     ]
     (tmp_path / "3-result.json").write_text('{"uuid": "half of another ses')
     forget_moments(tmp_path, [passed, failed], before={before.name})
-    told = [path.read_text() for path in (before, tests[0], fixtures[0], tests[1], fixtures[1])]
-    assert all("5000" in each and "9000" in each for each in told[:3])
-    for each in told[3:]:
+    texts = [path.read_text() for path in (before, tests[0], fixtures[0], tests[1], fixtures[1])]
+    assert all("5000" in each and "9000" in each for each in texts[:3])
+    for each in texts[3:]:
         assert {*re.findall(r'"(?:start|stop)": (\d+)', each)} == {"1250"}
 
 
 def test_of_a_case_at_two_scales_the_one_that_passed_keeps_its_moments(tmp_path: Path) -> None:
     failed = make_training(scale="1x2", started=1.25)
     failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
-    told = {"labels": [named("feature", failed.suite), named("story", failed.case)]}
+    labels = {"labels": [named("feature", failed.suite), named("story", failed.case)]}
     for scale in ("1x1", "1x2"):
-        content = {"uuid": scale, "parameters": [named("scale", scale)], **told}
+        content = {"uuid": scale, "parameters": [named("scale", scale)], **labels}
         laid(tmp_path, f"{scale}-result.json", content)
     forget_moments(tmp_path, [make_training(scale="1x1"), failed], before=[])
     kept = {path.name[:3]: json.loads(path.read_text())["stop"] for path in tmp_path.iterdir()}
@@ -138,7 +138,7 @@ def test_the_environment_is_that_of_all_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "environ, told",
+    "environ, expected",
     [
         (
             {"GITHUB_ACTIONS": "true", "GITHUB_WORKFLOW": "gate", "GITHUB_RUN_NUMBER": "7", "GITHUB_RUN_ID": "99",
@@ -158,7 +158,7 @@ def test_the_environment_is_that_of_all_runs(tmp_path: Path) -> None:
         ({}, {"type": "local", "buildName": "20260101-000000"}),
     ],
 )  # fmt: skip
-def test_the_executor_is_who_ran_it(environ: dict[str, str], told: dict[str, Any]) -> None:
+def test_the_executor_is_who_ran_it(environ: dict[str, str], expected: dict[str, Any]) -> None:
     found = executor("20260101-000000", environ)
-    assert {key: found[key] for key in told} == told and found["name"]
-    assert ("buildUrl" in found) == ("buildUrl" in told)
+    assert {key: found[key] for key in expected} == expected and found["name"]
+    assert ("buildUrl" in found) == ("buildUrl" in expected)

@@ -89,10 +89,10 @@ def test_the_gravest_verdict_comes_first_and_a_speed_that_is_withheld_is_not_the
 
 
 def test_what_was_compared_stands_with_its_interval_unless_speed_is_withheld() -> None:
-    told = "REGRESSION: 0.9 times the baseline's (0.88 to 0.92, 7 pairs)"
-    figure = Figure(key="compared_core", label="core compared", unit="text", kind=FigureKind.SPEED, value=told)
+    expected = "REGRESSION: 0.9 times the baseline's (0.88 to 0.92, 7 pairs)"
+    figure = Figure(key="compared_core", label="core compared", unit="text", kind=FigureKind.SPEED, value=expected)
     good = make_record().with_figures([figure])
-    assert slower_or_faster([good]).rows == [(good.run_name, "core compared", told)]
+    assert slower_or_faster([good]).rows == [(good.run_name, "core compared", expected)]
     bad = good.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_HONESTY)})
     assert slower_or_faster([bad]).rows == [(good.run_name, "core compared", "withheld: FAIL_HONESTY")]
 

@@ -39,11 +39,11 @@ def test_keys_in_the_order_of_their_times(tmp_path: Path) -> None:
     known = {value for name, value in vars(constants).items() if name.isupper()}
     assert {line.key for line in lines} <= known
     epoch = ["epoch_start", "eval_start", "eval_accuracy", "eval_stop", "epoch_stop"]
-    told = ["seed", "global_batch_size", "gradient_accumulation_steps", "train_samples", "eval_samples"]
-    told += ["opt_name", "opt_base_learning_rate", "opt_weight_decay"]
+    others = ["seed", "global_batch_size", "gradient_accumulation_steps", "train_samples", "eval_samples"]
+    others += ["opt_name", "opt_base_learning_rate", "opt_weight_decay"]
     submission = [f"submission_{key}" for key in ("benchmark", "org", "division", "status", "platform")]
     keys = [line.key for line in lines]
-    assert sorted(keys[: keys.index("init_stop")]) == sorted(["init_start", *submission, *told])
+    assert sorted(keys[: keys.index("init_stop")]) == sorted(["init_start", *submission, *others])
     assert sorted(keys[keys.index("run_start") :]) == sorted(["run_start", *epoch, *epoch, "run_stop"])
     times = [line.timestamp for line in lines]
     assert times == sorted(times) and times[-1] == (BEGUN + 25) * 1000

@@ -82,8 +82,8 @@ def test_no_speed_where_the_verdict_withholds_it() -> None:
     assert [line["event"] for line in lines] == [line["event"] for line in lines_of(make_training())], "none is lost"
     assert {line["metadata"]["time_ms"] for line in lines} == {BEGUN * 1000, None}
     assert {line["value"]["train_time"] for line in lines if line["event"] == "EVALUATE"} == {None}
-    told = {name: figure for name, figure in lines[-1]["value"].items() if figure is not None}
-    assert told == {"converged": False, "final_top1": 0.5, "final_loss": 0.5}
+    values = {name: figure for name, figure in lines[-1]["value"].items() if figure is not None}
+    assert values == {"converged": False, "final_top1": 0.5, "final_loss": 0.5}
 
 
 def test_a_run_that_broke_off_is_not_finished() -> None:

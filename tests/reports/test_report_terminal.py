@@ -71,9 +71,9 @@ def test_nothing_is_wider_than_the_terminal(records, name, width):
 
 
 def test_the_figures_are_explained_once_whatever_the_number_of_cases(records):
-    told = " ".join(explanations(list(records.values()))).replace("\n", " ")
+    text = " ".join(explanations(list(records.values()))).replace("\n", " ")
     for name in ("whole", "core", "loader", "bound by"):
-        assert len(re.findall(rf"(?<=\s){name}  ", told)) == 1, told
+        assert len(re.findall(rf"(?<=\s){name}  ", text)) == 1, text
     assert explanations([]) == []
 
 

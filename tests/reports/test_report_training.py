@@ -97,10 +97,10 @@ def figure(record: TrainingRecord, key: str) -> str:
 def slowest(record: TrainingRecord) -> dict[str, str]:
     """The slowest rank and host, as far as they are told."""
     listed = [(figure.label, str(shown)) for figure, shown in View(record).listed()]
-    return {label: told for label, told in listed if label.startswith("slowest")}
+    return {label: value for label, value in listed if label.startswith("slowest")}
 
 
-def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, str]:
+def slowest_of(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, str]:
     run = make_run(ranks=ranks, nodes=nodes, steps=STEPS, train_seconds=SECONDS)
     return slowest(make_training(run, scale="x", nnodes=len(nodes), nproc=len(ranks) // len(nodes)))
 
@@ -115,7 +115,7 @@ def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, st
     ],
 )
 def test_who_works_longest_is_named(slow: dict[str, float], expected: str) -> None:
-    found = told(rank(0, 0.05), rank(1, 0.05), rank(2, 0.05, **slow), rank(3, 0.05))
+    found = slowest_of(rank(0, 0.05), rank(1, 0.05), rank(2, 0.05, **slow), rank(3, 0.05))
     if slow == {"compute_seconds": 10.0}:
         expected = expected.replace("rank 2", "rank 0")
     assert list(found) == ["slowest rank"] and found["slowest rank"].startswith(expected), found
@@ -123,19 +123,19 @@ def test_who_works_longest_is_named(slow: dict[str, float], expected: str) -> No
 
 def test_waiting_is_no_work() -> None:
     """All ranks compute as long as the slowest: it is the one that waits least."""
-    found = told(rank(0, 0.4), rank(1, 0.0), rank(2, 0.4))
+    found = slowest_of(rank(0, 0.4), rank(1, 0.0), rank(2, 0.4))
     assert found["slowest rank"].startswith("rank 1: a straggler, 57.1 %")
 
 
 def test_where_waiting_is_unknown_only_data_is_compared() -> None:
-    found = told(rank(0, compute_seconds=20.0), rank(1), rank(2, data_seconds=2.5))
+    found = slowest_of(rank(0, compute_seconds=20.0), rank(1), rank(2, data_seconds=2.5))
     assert found["slowest rank"].startswith("rank 2: no straggler, 9.")
     assert "in its data; how much of its compute is waiting is not known" in found["slowest rank"]
 
 
 def test_hosts_are_compared_by_their_ranks() -> None:
     ranks = [rank(number, 0.1, node=number // 2, compute_seconds=10.0 + 5 * (number >= 2)) for number in range(4)]
-    found = told(*ranks, nodes=HOSTS)
+    found = slowest_of(*ranks, nodes=HOSTS)
     assert found["slowest host"].startswith("node 1, beta: a straggler, 45.0 %")
     assert found["slowest rank"].startswith("rank 2 on beta: ")
     page = page_of(
@@ -145,10 +145,10 @@ def test_hosts_are_compared_by_their_ranks() -> None:
 
 
 def test_nobody_is_slowest_where_nobody_can_be() -> None:
-    assert told(rank(0, 0.1)) == {}
-    assert told(rank(0, 0.1), rank(1, 0.1, compute_seconds=None)) == {}
+    assert slowest_of(rank(0, 0.1)) == {}
+    assert slowest_of(rank(0, 0.1), rank(1, 0.1, compute_seconds=None)) == {}
     idle = {"compute_seconds": 0.0, "data_seconds": 0.0}
-    assert told(rank(0, 0.1, **idle), rank(1, 0.1, **idle)) == {}
+    assert slowest_of(rank(0, 0.1, **idle), rank(1, 0.1, **idle)) == {}
 
 
 def at(scale: str, rate: float, **changes: Any) -> TrainingView:
@@ -182,9 +182,9 @@ def test_what_is_compared_took_long_enough(seconds: float, steps: int, enough: b
         make_run(train_seconds=seconds / 2, steps=steps // 2),
         make_run(train_seconds=seconds / 2, steps=-(-steps // 2)),
     ]
-    told = too_short(runs)
-    assert (told is None) is enough
-    assert told is None or "are too little: at least 10 s and 50 steps" in told
+    why = too_short(runs)
+    assert (why is None) is enough
+    assert why is None or "are too little: at least 10 s and 50 steps" in why
     assert too_short([make_run(train_seconds=None, steps=None)]) is not None
 
 
@@ -192,8 +192,8 @@ def test_too_little_names_no_straggler() -> None:
     """Half of 0.3 s is a pause of the kernel's."""
     ranks = (rank(0, 0.1, compute_seconds=0.2, data_seconds=0.01), rank(1, 0.1, compute_seconds=0.1, data_seconds=0.01))
     run = make_run(ranks=ranks, steps=STEPS, train_seconds=0.3)
-    told = slowest(make_training(run, scale="1x2", nproc=2))
-    assert told == {"slowest rank": "– (too little was trained to compare by it: at least 10 s and 50 steps)"}
+    found = slowest(make_training(run, scale="1x2", nproc=2))
+    assert found == {"slowest rank": "– (too little was trained to compare by it: at least 10 s and 50 steps)"}
 
 
 def test_too_little_has_no_efficiency() -> None:
@@ -211,11 +211,11 @@ def test_too_little_has_no_efficiency() -> None:
 
 @pytest.mark.parametrize("rate, share", [(219.9, 1.0995), (220.1, None), (746.0, None)])
 def test_nobody_is_faster_than_its_share_by_more_than_noise(rate: float, share: float | None) -> None:
-    told = efficiency(at("1x2", rate), at("1x1", 100.0))
-    assert told.value == (share and pytest.approx(share))
+    found = efficiency(at("1x2", rate), at("1x1", 100.0))
+    assert found.value == (share and pytest.approx(share))
     if share is None:
         reason = "above 110%, which no process can be by noise: 1x2 or 1x1 was not measured alone"
-        assert str(told) == f"– ({reason})"
+        assert str(found) == f"– ({reason})"
 
 
 def test_scattered_runs_have_more_noise() -> None:
@@ -254,8 +254,8 @@ def test_energy_is_told_in_all_and_per_item() -> None:
 
 def test_energy_per_item_is_all_energy_over_all_items() -> None:
     """10,000 samples at 1 J and 2,000 at 2 J."""
-    told = figure(make_training(energy(10_000.0, 1.0), energy(4_000.0, 2.0)), "energy_per_item")
-    assert told == "1.167 J/point (counter)"
+    shown = figure(make_training(energy(10_000.0, 1.0), energy(4_000.0, 2.0)), "energy_per_item")
+    assert shown == "1.167 J/point (counter)"
 
 
 def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:

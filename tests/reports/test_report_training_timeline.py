@@ -121,8 +121,8 @@ def test_a_withheld_speed_is_not_to_be_read_from_it() -> None:
     missed = run(converged=False, metric=0.1)
     (shown,) = view(missed).record.runs
     assert missed.monitoring and missed.monitoring.series and training_timeline(view(missed), shown) is None
-    told = "No readings over time are shown. Throughput over time withheld: FAIL_ACCURACY."
-    assert unread_in_training(view(missed)) == told
+    expected = "No readings over time are shown. Throughput over time withheld: FAIL_ACCURACY."
+    assert unread_in_training(view(missed)) == expected
 
 
 @pytest.mark.parametrize(

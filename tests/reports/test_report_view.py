@@ -91,15 +91,15 @@ def test_the_public_record_of_a_failed_run_gives_no_speed_away(records):
     assert public["seconds"] == public["utilisation"]["mfu"] == "withheld: FAIL_ACCURACY"
     steps = {step["name"]: step["seconds"] for step in public["steps"]}
     assert steps["compile"] == 4.5 and steps["engine_inference"] == "withheld: FAIL_ACCURACY"
-    told = {figure["key"]: figure for figure in public["figures"]}
-    assert told["core"]["value"] == told["core"]["spread"] == "withheld: FAIL_ACCURACY"
-    assert told["accuracy"]["value"] == 0.9612
+    by_key = {figure["key"]: figure for figure in public["figures"]}
+    assert by_key["core"]["value"] == by_key["core"]["spread"] == "withheld: FAIL_ACCURACY"
+    assert by_key["accuracy"]["value"] == 0.9612
 
 
 def test_the_public_record_keeps_no_reading_that_gives_a_speed_away(records):
     seen = CaseView(records["cheated"]).public()["monitoring"]
-    told = {"energy_method", "throttled", "foreign_processes", "failures", "isolation"}
-    assert {seen[key] for key in seen.keys() - told} == {"withheld: FAIL_HONESTY"}
+    open_keys = {"energy_method", "throttled", "foreign_processes", "failures", "isolation"}
+    assert {seen[key] for key in seen.keys() - open_keys} == {"withheld: FAIL_HONESTY"}
     assert CaseView(watched_record()).public()["monitoring"]["series"]
 
 
@@ -207,8 +207,8 @@ def test_a_run_that_ended_early_says_so_of_every_figure(records):
 
 def test_a_framework_that_only_runs_fp32_says_so(records):
     accuracy = records["pass"].accuracy.model_copy(update={"framework": None})
-    told = figure(records["pass"].model_copy(update={"accuracy": accuracy}), "accuracy_framework")
-    assert told == "– (vendor cpu runs the framework at fp32, not at fp16)"
+    shown = figure(records["pass"].model_copy(update={"accuracy": accuracy}), "accuracy_framework")
+    assert shown == "– (vendor cpu runs the framework at fp32, not at fp16)"
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ def test_a_vendor_without_a_rank_has_a_reason(tmp_path: Path) -> None:
 def test_every_run_has_a_page_and_what_two_are_compared_by(built: Path) -> None:
     pages = {path.stem for path in (built / "runs").glob("*.html")}
     assert len(pages) == MANY and pages == {path.stem for path in (built / "runs").glob("*.js")}
-    told = data(next((built / "runs").glob("*.js")))["sections"]
-    assert told["configuration"]["training.epochs"] == "4" and told["run"]["precision"] in ("fp16", "fp32")
+    sections = data(next((built / "runs").glob("*.js")))["sections"]
+    assert sections["configuration"]["training.epochs"] == "4" and sections["run"]["precision"] in ("fp16", "fp32")
 
 
 def test_trends_show_where_the_pace_changed(built: Path) -> None:
@@ -429,8 +429,8 @@ def test_the_outcome_of_a_comparison_is_held_to_its_bounds(tmp_path: Path) -> No
     compared = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.02, "error": 0.01}
     compared |= {"metrics_of_session": 1, "ratios": [ratio]}
     path = put(tmp_path / "in", {**seed(), "compared": compared})
-    told = "compared.engine_core is SAME, its bounds give REGRESSION"
-    assert told in "".join(map(str, verify(path.parent, SUITES).findings))
+    expected = "compared.engine_core is SAME, its bounds give REGRESSION"
+    assert expected in "".join(map(str, verify(path.parent, SUITES).findings))
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(

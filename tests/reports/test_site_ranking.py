@@ -59,9 +59,9 @@ def test_what_is_better_is_first(figure: dict[str, Any], first: str) -> None:
     """Short times, and little of what the figure says less is better of: perplexity, say."""
     runs = []
     for identity, value in (("much", 30.0), ("little", 10.0)):
-        told = Figure(key="k", label="l", unit="1", headline=True, value=value, **figure)
+        known = Figure(key="k", label="l", unit="1", headline=True, value=value, **figure)
         runs.append(
-            entry(identity, vendor=identity).model_copy(update={"cells": (_cell(told, Shown(str(value), value)),)})
+            entry(identity, vendor=identity).model_copy(update={"cells": (_cell(known, Shown(str(value), value)),)})
         )
     assert [identity for identity, rank in ranks(*runs).items() if rank == 1] == [first]
 

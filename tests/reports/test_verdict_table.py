@@ -39,8 +39,8 @@ def test_a_failed_case_has_all_reasons_whole(records, make_record, width):
     for record in (failed, records["fail_accuracy"], records["cheated"]):
         shown = table([record], width)
         assert all(len(line) <= width for line in shown.splitlines())
-        for told in record.verdict.reasons:
-            assert flat(told) in flat(shown)
+        for each in record.verdict.reasons:
+            assert flat(each) in flat(shown)
         assert "415.4" not in shown
 
 
@@ -49,10 +49,10 @@ def test_what_is_kept_of_a_failed_run_is_named(make_record):
     kept.append(("a compiled engine", str(Path.cwd() / "engine")))
     stopped = steps(compile={"status": "failed", "reason": "x", "kind": "error"})
     failed = make_record(steps=stopped, kept=tuple(Kept(what=what, path=path) for what, path in kept))
-    told = flat(table([failed], 120))
+    text = flat(table([failed], 120))
     where = "results/run-1/inference/resnet50"
-    assert f"- kept in {where}: events.jsonl (all that was measured), worker.log (its output)" in told
-    assert "- kept: /cache/x.st (the weights)" in told and "- kept: engine (a compiled engine)" in told
+    assert f"- kept in {where}: events.jsonl (all that was measured), worker.log (its output)" in text
+    assert "- kept: /cache/x.st (the weights)" in text and "- kept: engine (a compiled engine)" in text
     trained = make_training(make_run(converged=False, metric=0.5), kept=(Kept(what="logs", path="round1"),))
     assert "- kept in results/run-1/training/tiny/1x1: round1 (logs)" in flat(table([trained], 120))
 

@@ -125,7 +125,7 @@ def forms(figure: float) -> set[str]:
 
 def outputs(record: CaseRecord, tmp_path: Path) -> dict[str, str]:
     """Everything that is written or shown of a record, but for the record itself."""
-    told = {
+    texts = {
         "terminal": "\n".join(summary_lines([record])),
         "verdicts": verdict_table([record], tmp_path, 200, coloured=False),
         "html": page_of([record]),
@@ -135,9 +135,9 @@ def outputs(record: CaseRecord, tmp_path: Path) -> dict[str, str]:
         "junit": str(properties(record)),
     }
     if isinstance(record, TrainingRecord):
-        told |= {f"perflog {n}": perflog(record, run) for n, run in enumerate(record.runs)}
-        told |= {f"mllog {n}": mllog(record, run) for n, run in enumerate(record.runs)}
-    return told
+        texts |= {f"perflog {n}": perflog(record, run) for n, run in enumerate(record.runs)}
+        texts |= {f"mllog {n}": mllog(record, run) for n, run in enumerate(record.runs)}
+    return texts
 
 
 def described(record: CaseRecord) -> str:
@@ -167,8 +167,8 @@ def test_how_much_rounds_computed_in_their_seconds_is_as_telling_as_a_speed(kind
     timed = made.engine.rounds[0].model_copy(update={"items": 712_345, "batches": 23_456})
     engine = made.engine.model_copy(update={"rounds": (timed,), "latency_batches": 34_567, "latency_ms": {}})
     made = made.model_copy(update={"engine": engine, "verdict": made.verdict.model_copy(update={"kind": kind})})
-    told = str(outputs(made.with_figures(figures(made)), tmp_path))
-    counts = {count for count in ("712345", "23456", "34567") if count in told.replace(",", "")}
+    shown = str(outputs(made.with_figures(figures(made)), tmp_path))
+    counts = {count for count in ("712345", "23456", "34567") if count in shown.replace(",", "")}
     assert bool(counts) is kind.shows_speed
 
 
@@ -176,9 +176,9 @@ def test_readings_over_time_are_withheld_from_trainings_too() -> None:
     """They rise and fall with what is computed."""
     seen = watched()
     run = make_run(metric=0.5, converged=False, monitoring=seen)
-    told = make_training(run)
-    assert not told.verdict.kind.shows_speed and seen.series  # type: ignore[union-attr]
-    drawn = str([SUITES["training"].charts(told), page_of([told])])
+    record = make_training(run)
+    assert not record.verdict.kind.shows_speed and seen.series  # type: ignore[union-attr]
+    drawn = str([SUITES["training"].charts(record), page_of([record])])
     assert "device utilisation" not in drawn and "No reading of" not in drawn
     assert "No readings over time are shown." in drawn
 
@@ -282,8 +282,8 @@ def test_without_a_verdict_there_is_no_speed() -> None:
 
 def test_a_page_says_that_times_are_withheld() -> None:
     record = failed_training(VerdictKind.FAIL_ACCURACY)
-    told = {figure.label: str(shown) for figure, shown in View(record).listed()}
-    assert told["seed 0"] == "not converged, top1 0.50000, 200 points"
+    by_label = {figure.label: str(shown) for figure, shown in View(record).listed()}
+    assert by_label["seed 0"] == "not converged, top1 0.50000, 200 points"
     withheld = ("seed 0, times", "communication", "energy: training", "energy: per item", "in all")
-    assert {told[name] for name in withheld} == {"withheld: FAIL_ACCURACY"}
+    assert {by_label[name] for name in withheld} == {"withheld: FAIL_ACCURACY"}
     assert "where the time went" not in SUITES["training"].charts(record)

@@ -12,9 +12,8 @@ import torch
 
 from proofmark.errors import StepError
 from suites.data.loading import BatchDataset
-from suites.data.text import grammar
 from suites.data.text.cloze import Cloze, cloze_dataset, grammar_cloze, lay_out
-from suites.data.text.masked import IGNORED, vocabulary
+from suites.data.text.masked import IGNORED, grammar, vocabulary
 from suites.models import blank_infilling_mask
 from suites.training.test_glm import TestGlm as Glm
 from tests.suites import guessers
@@ -183,7 +182,7 @@ def test_training_draws_candidates_anew_each_epoch(tmp_path: Path, tokenizer_fil
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "expected"),
     [
         ("{", "line 2: is not JSON"),
         ("[]", "line 2: list indices .*expected ReCoRD's passage.text"),
@@ -196,8 +195,8 @@ def test_training_draws_candidates_anew_each_epoch(tmp_path: Path, tokenizer_fil
         (item(qas=[{"query": "@placeholder"}]), "has no 'answers'"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, tokenizer_files: Path, bad: Any, told: str) -> None:
-    with pytest.raises(StepError, match=told):
+def test_a_bad_line_is_named(tmp_path: Path, tokenizer_files: Path, bad: Any, expected: str) -> None:
+    with pytest.raises(StepError, match=expected):
         record_of(written(tmp_path, item(), bad), tokenizer_files)
 
 

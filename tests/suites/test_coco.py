@@ -14,8 +14,7 @@ import torch
 from PIL import Image
 
 from proofmark.errors import StepError
-from suites.data.images import coco
-from suites.data.images.loaders import detection_loader
+from suites.data.images.loaders import coco, detection_loader
 from suites.data.loading import BatchLoader
 from tests.suites.conftest import config_of
 
@@ -120,10 +119,12 @@ REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("change, told", REFUSED.values(), ids=REFUSED.keys())
-def test_annotations_that_are_not_what_they_should_be(root: Path, change: Callable[[Any], object], told: str) -> None:
+@pytest.mark.parametrize("change, expected", REFUSED.values(), ids=REFUSED.keys())
+def test_annotations_that_are_not_what_they_should_be(
+    root: Path, change: Callable[[Any], object], expected: str
+) -> None:
     changed(root, change)
-    with pytest.raises(StepError, match=told) as refused:
+    with pytest.raises(StepError, match=expected) as refused:
         loader_of(root)
     assert str(file_of(root)) in str(refused.value) and "\n" not in str(refused.value)
 

@@ -131,17 +131,17 @@ def test_half_precision_weights_are_taken_over(weights: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"word_embeddings.weight": None}, r"don't fit GLM; missing: word_embeddings\.weight\.$"),
         ({"lm_head.weight": torch.zeros(1)}, r"don't fit GLM; unexpected: lm_head\.weight\.$"),
         ({"transformer.final_layernorm.bias": torch.zeros(9)}, r"of another shape: transformer\.final_layernorm\.bias"),
     ],
 )
-def test_other_weights_are_refused_by_name(weights: Path, changed: dict[str, Any], told: str) -> None:
+def test_other_weights_are_refused_by_name(weights: Path, changed: dict[str, Any], expected: str) -> None:
     tensors = load_file(weights / "a.safetensors") | changed
     save_file({name: t for name, t in tensors.items() if t is not None}, weights / "a.safetensors")
-    with pytest.raises(StepError, match=told):
+    with pytest.raises(StepError, match=expected):
         built(weights)
 
 

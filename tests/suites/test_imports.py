@@ -18,5 +18,5 @@ def test_a_case_is_imported_without_what_only_the_session_needs(suite: str) -> N
     modules = [f"suites.{suite}.{path.stem}" for path in sorted((ROOT / "suites" / suite).glob("test_*.py"))]
     code = f"import importlib, sys\nfor name in {modules}: importlib.import_module(name)\n"
     code += f"print([name for name in {SLOW} if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert modules and told.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert modules and output.strip() == "[]"

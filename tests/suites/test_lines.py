@@ -36,7 +36,7 @@ def test_lines_are_those_of_the_files_in_order(texts: list[str], ended: bool) ->
 
 
 @pytest.mark.parametrize(
-    "content, told",
+    "content, expected",
     [
         (b"", "was changed"),
         (b"zero\none\ntwo\n", "was changed"),
@@ -44,7 +44,7 @@ def test_lines_are_those_of_the_files_in_order(texts: list[str], ended: bool) ->
         (None, "cannot be read"),
     ],
 )
-def test_a_file_that_changes_is_named(tmp_path: Path, content: bytes | None, told: str) -> None:
+def test_a_file_that_changes_is_named(tmp_path: Path, content: bytes | None, expected: str) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo\n")
     os.utime(path, (0, 0))  # the clock of a file system may stand still for some milliseconds
@@ -53,7 +53,7 @@ def test_a_file_that_changes_is_named(tmp_path: Path, content: bytes | None, tol
         path.unlink()
     else:
         path.write_bytes(content)
-    with pytest.raises(StepError, match=rf"a\.txt {told}"):
+    with pytest.raises(StepError, match=rf"a\.txt {expected}"):
         lines[0]
 
 

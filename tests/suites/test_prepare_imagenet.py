@@ -87,7 +87,7 @@ def test_by_a_list_of_synsets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "files, told",
+    "files, expected",
     [
         ({**IMAGES, "../../evil.JPEG": b"x"}, "found '../../evil.JPEG'"),
         ({**IMAGES, image(5): b"x"}, "the list of classes has 4 images"),
@@ -97,12 +97,12 @@ def test_by_a_list_of_synsets(tmp_path: Path) -> None:
     ],
 )
 def test_an_archive_of_something_else(
-    tmp_path: Path, devkit: Path, capsys: pytest.CaptureFixture[str], files: Mapping[str, bytes], told: str
+    tmp_path: Path, devkit: Path, capsys: pytest.CaptureFixture[str], files: Mapping[str, bytes], expected: str
 ) -> None:
     archive, out = tar(tmp_path / "val.tar", files), tmp_path / "a/out"
     assert main([str(archive), "--devkit", str(devkit), "--out", str(out)]) == 4
     error = capsys.readouterr().err
-    assert told in error and error.startswith("ERROR: ") and error.count("\n") == 1
+    assert expected in error and error.startswith("ERROR: ") and error.count("\n") == 1
     assert not list(tmp_path.rglob("evil*")) and set(laid_out(out)) <= set(EXPECTED)
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_archive_and_what_is_no_devkit(
         made.addfile(member)
     text.write_text("n1\n")
     kit, synsets = ("--devkit", str(devkit)), ("--synsets", str(text))
-    for first, second, told in [
+    for first, second, expected in [
         (torn, kit, "no whole tar archive"),
         (text, kit, "no whole tar archive"),
         (linked, kit, "expected images"),
@@ -129,7 +129,7 @@ def test_what_is_no_archive_and_what_is_no_devkit(
     ]:
         assert main([str(first), *second, "--out", str(tmp_path / "out")]) == 4
         error = capsys.readouterr().err
-        assert told in error and error.count("\n") == 1, error
+        assert expected in error and error.count("\n") == 1, error
 
 
 @pytest.mark.parametrize("bad", ["damaged", "empty", "short"])

@@ -44,7 +44,7 @@ def test_an_installed_one_is_found(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         (SUITE.format(name="other"), "its name is 'other'; expected 'broken'"),
         ("", "expected an attribute 'suite'"),
@@ -58,12 +58,14 @@ def test_an_installed_one_is_found(site: Path) -> None:
         (SUITE.format(name="broken").replace("suite = Own()", "Own.options = {'x': {}}\nsuite = Own()"), "option 'x'"),
     ],
 )
-def test_a_broken_one_is_refused_in_one_line(site: Path, request: pytest.FixtureRequest, text: str, told: str) -> None:
+def test_a_broken_one_is_refused_in_one_line(
+    site: Path, request: pytest.FixtureRequest, text: str, expected: str
+) -> None:
     package = f"broken_{request.node.callspec.indices['text']}"
     install(site, package, "broken", text)
     with pytest.raises(UsageError) as caught:
         find_suites(site / "suites")
-    assert told in str(caught.value) and "suite 'broken'" in str(caught.value) and "\n" not in str(caught.value)
+    assert expected in str(caught.value) and "suite 'broken'" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_two_of_one_name_are_refused(site: Path) -> None:

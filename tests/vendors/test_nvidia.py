@@ -151,9 +151,9 @@ def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.
     wanted = ["filelock", 'nvidia-cuda-runtime-cu12==12.8.90; platform_system == "Linux"']
     monkeypatch.setattr(nvml, "requires", lambda name: wanted)
     monkeypatch.setattr(nvml, "version", packages.__getitem__)
-    told = nvml.software()
-    assert (told.driver, told.runtime) == ("570.86.15", "CUDA 12.8.90")
-    assert told.firmware == "VBIOS 96.00.74.00.1C, GSP 570.86.15", "once, though there are two"
+    software = nvml.software()
+    assert (software.driver, software.runtime) == ("570.86.15", "CUDA 12.8.90")
+    assert software.firmware == "VBIOS 96.00.74.00.1C, GSP 570.86.15", "once, though there are two"
     driver.failing[None, "nvmlDeviceGetGspFirmwareVersion"] = pynvml.NVML_ERROR_NOT_SUPPORTED
     assert nvml.software().firmware == "VBIOS 96.00.74.00.1C"
     assert driver.open == 0

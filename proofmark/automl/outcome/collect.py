@@ -24,7 +24,7 @@ from proofmark.record.provenance import Chip
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest
 
-UNTOLD = Isolation.none("a trial that trained to its end did not say what is around it")
+UNREPORTED = Isolation.none("a trial that trained to its end did not say what is around it")
 
 FOLDER = "search"
 """Of a session's folder of the case: the journal, the study, the trials."""
@@ -50,9 +50,9 @@ def collect(
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
-    told = Path(last["search"]["folder"]) if "search" in last else None
-    its_own = begun is not None or not last["search"].get("resumed") if told else False
-    journal = _journal_of(run_dir, told, its_own) if told else None
+    journal_folder = Path(last["search"]["folder"]) if "search" in last else None
+    its_own = begun is not None or not last["search"].get("resumed") if journal_folder else False
+    journal = _journal_of(run_dir, journal_folder, its_own) if journal_folder else None
     if journal and going_on:
         journal.look()
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
@@ -73,9 +73,9 @@ def collect(
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
-    if journal and told:
+    if journal and journal_folder:
         found = _of_journal(journal, config, Chip.model_validate(begin["chip"]), last["search"].get("resumed", False))
-        found |= {"journal": str(told / FILE), "ended": found["ended"] and "run_end" in last}
+        found |= {"journal": str(journal_folder / FILE), "ended": found["ended"] and "run_end" in last}
         if journal.isolation:
             found["isolation"] = record.isolation | {"trials": journal.isolation}
         record = record.model_copy(update=found)
@@ -93,22 +93,24 @@ def _how_far(last: Mapping[str, Event]) -> dict[str, Any]:
     }
 
 
-def _journal_of(run_dir: Path, told: Path, its_own: bool) -> _Journal:
+def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
     """What a search has left. The session that ran it, or has it in its own folder, takes what there is.
 
     Raises:
         ValueError: it is an earlier session's, and not there any more: every figure would be said to be another.
     """
-    folder = _there(run_dir, told)
+    folder = _there(run_dir, journal_folder)
     if not (its_own or (folder / FILE).is_file()):
-        raise ValueError(f"it went on with an earlier session's search, whose journal is not there: {told / FILE}")
+        raise ValueError(
+            f"it went on with an earlier session's search, whose journal is not there: {journal_folder / FILE}"
+        )
     return _Journal(folder)
 
 
-def _there(run_dir: Path, told: Path) -> Path:
+def _there(run_dir: Path, journal_folder: Path) -> Path:
     """Where a search lies: beside its session's log, wherever that was brought since, unless it was resumed."""
     own = run_dir / FOLDER
-    return own if own.is_dir() else told
+    return own if own.is_dir() else journal_folder
 
 
 class _Journal:
@@ -153,8 +155,8 @@ class _Journal:
 
     def _isolated(self, event: Event) -> None:
         """The weakest of what trials told; one that failed may not have come to that."""
-        told = event.get("isolation")
-        kept = Isolation.model_validate(told) if told else UNTOLD if event["status"] == "finished" else None
+        claimed = event.get("isolation")
+        kept = Isolation.model_validate(claimed) if claimed else UNREPORTED if event["status"] == "finished" else None
         self.isolation = weakest(filter(None, (self.isolation, kept)))
 
 

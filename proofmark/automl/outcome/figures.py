@@ -73,8 +73,8 @@ def _qualities(record: AutoMLRecord) -> Iterator[Figure]:
 def _of_search(record: AutoMLRecord) -> Iterator[Figure]:
     kinds = [trial.status for trial in record.trials]
     named = {"finished": "finished", "running": "running", "failed": "failed", "none": "without an end"}
-    told = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in named.items() if kind in kinds)
-    yield fact("trials", "trials", "text", value=told or "none")
+    counts = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in named.items() if kind in kinds)
+    yield fact("trials", "trials", "text", value=counts or "none")
     yield fact("devices", "devices", "1", value=record.devices)
     best = record.best
     yield fact(

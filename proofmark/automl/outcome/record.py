@@ -228,7 +228,7 @@ class AutoMLRecord(CaseRecord):
     @property
     def unrankable(self) -> list[str]:
         """Why its score is to be set beside nobody's; nothing of one that may be."""
-        told = {
+        reasons = {
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
@@ -237,7 +237,7 @@ class AutoMLRecord(CaseRecord):
             "no trial came of another: it did not search": self.as_of is None and not self._searched,
             "the search goes on": self.as_of is not None,
         }
-        return [reason for reason, so in told.items() if so]
+        return [reason for reason, so in reasons.items() if so]
 
     @property
     def _was_spread(self) -> bool:

@@ -55,20 +55,20 @@ def examine(
             time.sleep(LOOK)
     finally:
         running.stop()
-    told = dict[str, Event]()  # by a process without a vendor's code
+    first_events = dict[str, Event]()  # by a process without a vendor's code
     for event in read_events(spec.folder / LOG, TRIAL_EVENTS):
-        told.setdefault(event["event"], event)
-    if "dataset" in told:
-        journal.write("data", dataset=_only(told["dataset"], Identity.model_fields))
+        first_events.setdefault(event["event"], event)
+    if "dataset" in first_events:
+        journal.write("data", dataset=_only(first_events["dataset"], Identity.model_fields))
     journal.write(
         "examined",
         trial=best.number,
         accuracy=ended["accuracy"],
         items=sum(epoch["evaluated"] for epoch in ended["epochs"]),
-        dataset=_only(told.get("evaluated_on"), Identity.model_fields),
+        dataset=_only(first_events.get("evaluated_on"), Identity.model_fields),
         reason=ended["reason"],
-        data_items=_only(told.get("items"), ("train", "search")),
-        chosen_on=_only(told.get("chosen_on"), Identity.model_fields),
+        data_items=_only(first_events.get("items"), ("train", "search")),
+        chosen_on=_only(first_events.get("chosen_on"), Identity.model_fields),
     )
 
 

@@ -176,7 +176,7 @@ class Elapsed:
     def __init__(self) -> None:
         self._begin: Event | None = None
         self._over = False
-        self._before = self._told = self.seconds = 0.0
+        self._before = self._data_seconds = self.seconds = 0.0
         self.drivers = 0
 
     def __call__(self, event: Mapping[str, Any]) -> float:
@@ -190,9 +190,9 @@ class Elapsed:
         if event.get("event") is not None and not self._over:
             self.seconds = max(self.seconds, moment)
         if event.get("event") == "data":
-            self._told = moment
+            self._data_seconds = moment
         if event.get("event") == "examined" and "data_items" not in event:  # of before, when `data` was of the search
-            self.seconds = max(self.seconds, self._told)
+            self.seconds = max(self.seconds, self._data_seconds)
         self._over |= event.get("event") == "search_end"
         return moment
 

@@ -80,8 +80,8 @@ class Study:
         if number not in self._open.get(file, ()):
             return
         state = TrialState.FAIL if accuracy is None else None
-        told = self._files[file].tell(own, accuracy, state=state)
-        self._estimator.tell(number, told)
+        stored = self._files[file].tell(own, accuracy, state=state)
+        self._estimator.tell(number, stored)
         self._open[file].remove(number)
         self._forget(file)
 
@@ -178,8 +178,8 @@ class Study:
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
-    told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return UsageError(harmless(f"{path}: no study can be read from it: {told}"))
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UsageError(harmless(f"{path}: no study can be read from it: {message}"))
 
 
 def _sync(path: Path) -> None:

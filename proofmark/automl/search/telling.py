@@ -21,15 +21,15 @@ class Telling:
     def __init__(self, report: Tell, metric: str, settings: SearchSettings) -> None:
         self._report, self._metric, self._settings = report, metric, settings
         self._planned = sum(map(settings.epochs_of, range(settings.most_trials)))
-        self._told = self._done = 0
+        self._noted = self._done = 0
 
     def __call__(self, progress: Progress) -> None:
         """One moment of a search."""
         over = progress.state.over
-        for trial in over[self._told :]:
+        for trial in over[self._noted :]:
             self._report({"note": self._note(trial)})
             self._done += self._settings.epochs_of(trial.number)
-        self._told = len(over)
+        self._noted = len(over)
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
         known.append(f"score {_flops(progress) / max(progress.seconds, 1e-9) / 1e9:.3g} GFLOP/s")

@@ -23,7 +23,7 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def told(log: EventLog, rank: int | None = None) -> Iterator[Outcome]:
+def failures_logged(log: EventLog, rank: int | None = None) -> Iterator[Outcome]:
     """Write down whatever goes wrong within; of a trial of several processes, in which rank."""
     outcome = Outcome()
     try:
@@ -37,9 +37,9 @@ def told(log: EventLog, rank: int | None = None) -> Iterator[Outcome]:
             log.write("trial_failed", reason=why(error), **whose)
 
 
-def heard(told: Iterable[Dictation], log: EventLog) -> bool:
+def heard(dictations: Iterable[Dictation], log: EventLog) -> bool:
     """Whether all that ranks told is in their logs, now that they have ended; why not, if not."""
-    lost = [events for events in told if events.finish()]
+    lost = [events for events in dictations if events.finish()]
     for events in lost:
         log.write("trial_failed", reason=f"OSError: {events.failure}")
     return not lost

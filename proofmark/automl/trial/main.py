@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from proofmark.automl.trial.failing import told
+from proofmark.automl.trial.failing import failures_logged
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
@@ -48,7 +48,7 @@ def main() -> int:
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid(), host=socket.gethostname())
     threading.Thread(target=_watch_over, args=(spec, log), daemon=True).start()
-    with told(log) as outcome:
+    with failures_logged(log) as outcome:
         if not _run(spec, instructions, log):
             return 1
         log.write("trial_end", trial=spec.trial)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofmark.automl.trial.failing import told
+from proofmark.automl.trial.failing import failures_logged
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.lifetime import end_with
 from proofmark.process.memory import keep_freed
@@ -52,14 +52,14 @@ def main() -> int:
     ends = _loaded_beside(spec)
     trial_log = EventLog(dictated(EVENTS, rank))
     log = EventLog(dictated(OWN_EVENTS, rank)) if rank else trial_log
-    with told(trial_log, rank if spec.nproc > 1 else None) as outcome:
+    with failures_logged(trial_log, rank if spec.nproc > 1 else None) as outcome:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
         trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
         prepared = _prepared(spec, rank, ends)
         if rank == 0:
             prepared.identify(trial_log)
-        prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _told_to_begin())
+        prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _wait_for_start())
     return outcome.code
 
 
@@ -107,7 +107,7 @@ def _deadline() -> int | None:
     return int(os.environ[DEADLINE]) if os.environ[DEADLINE] else None
 
 
-def _told_to_begin() -> int | None:
+def _wait_for_start() -> int | None:
     """Wait for the word, with a device; the deadline that it sets."""
     begin = Begin.of(sys.stdin.buffer.readline(), time.perf_counter_ns())
     os.environ |= begin.environment

@@ -47,11 +47,11 @@ def bring(checkout: Path, vendor: str, out: Path, house: Path) -> Moved:
 
 def _tell_unread(moved: Moved) -> None:
     """The vendor's files that are in no row, nor in a folder that is told whole."""
-    told = {row.file for row in moved.rows}
+    listed = {row.file for row in moved.rows}
     whole = tuple(f"{row.file}/" for row in moved.rows if not row.key and row.fate in ("unknown", "by hand"))
     for path in moved.checkout.own_files:
         shown = moved.checkout.shown(path)
-        if path not in moved.read and shown not in told and not shown.startswith(whole):
+        if path not in moved.read and shown not in listed and not shown.startswith(whole):
             why = "nothing here reads it: what your code or your image needs of it is yours to bring along"
             moved.tell(path, 0, "", None, "unknown", why=why)
 

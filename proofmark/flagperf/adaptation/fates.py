@@ -98,7 +98,7 @@ def counted(rows: Sequence[Row]) -> str:
 def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
     """The table for people."""
     lines = [f"# {title}", "", f"{counted(rows)}. {str(check)[:1].upper()}{str(check)[1:]}.", ""]
-    lines += ["| fate | |", "|---|---|", *(f"| {fate} | {told} |" for fate, told in FATES.items()), ""]
+    lines += ["| fate | |", "|---|---|", *(f"| {fate} | {meaning} |" for fate, meaning in FATES.items()), ""]
     lines += ["| file | key | value | fate | here | why |", "|---|---|---|---|---|---|"]
     for row in rows:
         where = f"{row.file}:{row.line}" if row.line else row.file

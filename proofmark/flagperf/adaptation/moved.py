@@ -96,20 +96,20 @@ class Moved:
             for row in self.rows
         ]
 
-    def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **told: str) -> None:
+    def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **remarks: str) -> None:
         """Add a row. What is told may name files and folders, which may be called anything."""
-        told = {name: harmless(text) for name, text in told.items()}
-        self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **told))
+        remarks = {name: harmless(text) for name, text in remarks.items()}
+        self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **remarks))
 
     def stands_nowhere(self, since: int) -> frozenset[str]:
         """Keys of which the rows from one on say that they were not taken over, and are no part of a run here."""
         return frozenset(row.key for row in self.rows[since:] if row.fate in ("illegal", "unknown"))
 
-    def tell_key(self, file: Path, key: str, value: Any, fate: Fate, **told: str) -> None:
+    def tell_key(self, file: Path, key: str, value: Any, fate: Fate, **remarks: str) -> None:
         """Add a row of a YAML file's key, at its line."""
         if file not in self.lines:
             self.lines[file] = lines_of(text_of(file, self.checkout.root))
-        self.tell(file, self.lines[file].get(key, 0), key, value, fate, **told)
+        self.tell(file, self.lines[file].get(key, 0), key, value, fate, **remarks)
 
     def tell_refused(self, file: PythonFile, known: frozenset[tuple[str, int]] = frozenset()) -> None:
         """Add a row for each line that was not read, but for those that were told already."""

@@ -65,13 +65,13 @@ class OurCase:
         resolution = self.suite.settle(resolution, scale, "") if not resolution.problems else resolution
         wrong = {problem.key: problem.what for problem in resolution.problems}
         legal = {key: value for key, value in values.items() if key not in wrong}
-        told: dict[str, tuple[bool, str]] = {}
+        found: dict[str, tuple[bool, str]] = {}
         for key in wrong.keys() & values.keys():
             same = idle(key, self._plain(key, values[key]), base, partial(comes_to, compiler)) if key in base else None
             where = f" (in profile {self.file.profile})" if same is not None else ""
-            told[key] = same is not None, wrong[key] + where
-        if told or not wrong:
-            return Verdicts(legal, told)
+            found[key] = same is not None, wrong[key] + where
+        if found or not wrong:
+            return Verdicts(legal, found)
         return Verdicts({}, dict.fromkeys(values, (False, "; ".join(wrong.values()))))
 
     def _plain(self, key: str, value: Any) -> Any:

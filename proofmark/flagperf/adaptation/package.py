@@ -240,8 +240,8 @@ def _move_peaks(moved: Moved, path: Path) -> None:
             why = "FlagPerf's figure is of fp32, or of tf32 where the chip has it: write it under the one it is of"
             moved.tell(path, part.lineno, key, flops, "by hand", here=f"{moved.chips_file}: peaks", why=why)
         else:
-            fate, told = moved.take_peak("fp16", flops, path)
-            moved.tell(path, part.lineno, key, flops, fate, **told)
+            fate, remarks = moved.take_peak("fp16", flops, path)
+            moved.tell(path, part.lineno, key, flops, fate, **remarks)
 
 
 def _number(part: ast.expr) -> float | None:

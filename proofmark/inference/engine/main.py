@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.closing import close_in
-from proofmark.inference.failure import LONGEST, short, told
+from proofmark.inference.failure import LONGEST, failure_text, short
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave
@@ -102,7 +102,8 @@ class Server:
                 traceback.print_exc()  # to worker.log
                 detail = traceback.format_exc()[-LONGEST["detail"] :]
                 self._tell(
-                    failed=told(error, self._own, self._root, self._behind_a_wall)[: LONGEST["reason"]], detail=detail
+                    failed=failure_text(error, self._own, self._root, self._behind_a_wall)[: LONGEST["reason"]],
+                    detail=detail,
                 )
 
     def _next(self) -> bytes:
@@ -195,7 +196,7 @@ class Server:
         return self._slots[protocol.GO_ON_FORM.unpack(message)[1]]
 
     def _tell(self, **content: Any) -> None:
-        self._channel.send(protocol.as_json(protocol.TOLD, content))
+        self._channel.send(protocol.as_json(protocol.REPLY, content))
 
     def _obey(self, order: dict[str, Any]) -> Any:
         if order["do"] == "memory":

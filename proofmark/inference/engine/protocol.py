@@ -13,7 +13,7 @@ from typing import Any
 LONGEST = 1 << 17
 """Bytes of a message."""
 
-ORDER, TOLD, SLOT, MAPPED, SOON, CALL, ANSWER, LARGER, GO_ON = b"otsmwcalg"
+ORDER, REPLY, SLOT, MAPPED, SOON, CALL, ANSWER, LARGER, GO_ON = b"otsmwcalg"
 """The first byte of each: something to do and what came of it; a slot and that it is there; that a call comes soon; a
 call, its answer or that this needs a larger slot, and the call's going on."""
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.told import Made, content_of
+from proofmark.inference.engine.replies import Made, content_of
 from proofmark.measuring.window import Apart
 from proofmark.plain_json import first_of
 from proofmark.process.memory import peak_resident_bytes, reset_peak
@@ -107,7 +107,7 @@ class RemoteEngine(Apart):
         """What comes of its first order, before which it closes itself in."""
         self._process.send(protocol.as_json(protocol.ORDER, {"do": what, **orders}))
         self.isolation = self._closed_in()
-        return self._done(self._told())
+        return self._done(self._reply())
 
     @property
     def pid(self) -> int:
@@ -196,10 +196,10 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: it answers no two numbers.
         """
-        told = self._ask({"do": "memory"})
-        if not (isinstance(told, list) and len(told) == 2 and all(type(each) in (int, type(None)) for each in told)):
+        sizes = self._ask({"do": "memory"})
+        if not (isinstance(sizes, list) and len(sizes) == 2 and all(type(each) in (int, type(None)) for each in sizes)):
             raise EngineFailed("the vendor's memory() answers no two whole numbers")
-        return told[0], told[1]
+        return sizes[0], sizes[1]
 
     def reset_peak(self) -> None:
         """Forget how much memory its process took until now."""
@@ -242,7 +242,7 @@ class RemoteEngine(Apart):
         return self._process.receive()
 
     def _copied(self, message: bytes, number: int) -> Answer:
-        if message[0] == protocol.TOLD:
+        if message[0] == protocol.REPLY:
             self._done(message)
         if message[0] != protocol.ANSWER:
             raise ValueError("a message of another kind")
@@ -255,11 +255,11 @@ class RemoteEngine(Apart):
 
     def _ask(self, order: Mapping[str, Any]) -> Any:
         self._process.send(protocol.as_json(protocol.ORDER, order))
-        return self._done(self._told())
+        return self._done(self._reply())
 
-    def _told(self) -> bytes:
+    def _reply(self) -> bytes:
         message = self._process.receive()
-        if message[0] != protocol.TOLD:
+        if message[0] != protocol.REPLY:
             raise EngineFailed("the engine's process spoke without being asked")
         return message
 
@@ -269,7 +269,7 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: it failed before, or says something else.
         """
-        content = content_of(self._told())
+        content = content_of(self._reply())
         if "isolation" not in content:
             raise EngineFailed("the engine's process does not begin with how it is kept from the rest")
         return content["isolation"]

@@ -12,7 +12,7 @@ from proofmark.process.answering.answers import read_answer
 
 FILE = "answers.jsonl"
 
-_Told = Annotated[str, Field(max_length=4096)] | None
+_OptionalText = Annotated[str, Field(max_length=4096)] | None
 _Device = Annotated[int, Field(ge=0, lt=1 << 20)] | None
 
 
@@ -32,8 +32,8 @@ class _Lost(TypedDict):
 class _Closed(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
-    monitor_failure: _Told
-    lost: _Told
+    monitor_failure: _OptionalText
+    lost: _OptionalText
 
 
 class _Answer(TypedDict, total=False):

@@ -100,7 +100,7 @@ class CaseWorker:
             WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds, was silent for too long or
                 answered rubbish.
         """
-        begun = told = time.monotonic()
+        begun = last_heard = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
         self._send({"step": step})
         self._listener.begin()
@@ -117,9 +117,9 @@ class CaseWorker:
                 if left <= 0:
                     loaders = self._loaders if self._listener.doing == "calls" else ""
                     self._end_hung("; ".join(filter(None, (self._listener.verdict(), loaders))))
-                if time.monotonic() - told >= SILENCE:
-                    told = time.monotonic()
-                    on_progress({"silent": step, "seconds": told - begun})
+                if time.monotonic() - last_heard >= SILENCE:
+                    last_heard = time.monotonic()
+                    on_progress({"silent": step, "seconds": last_heard - begun})
                 continue
             except ValueError as error:
                 self.kill()
@@ -129,7 +129,7 @@ class CaseWorker:
             if "outcome" in answer:
                 return dict(answer["outcome"])
             self._listener.hear(answer)
-            told = time.monotonic()
+            last_heard = time.monotonic()
             if time.monotonic() >= deadline:
                 self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
             on_progress(answer)

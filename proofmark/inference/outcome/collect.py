@@ -121,7 +121,7 @@ def _isolated(events: Sequence[Event]) -> dict[str, Event]:
     kept = defaultdict[str, list[Isolation]](list)
     for event in events:
         kept[event["of"]].append(Isolation.model_validate(event["isolation"]))
-    return {of: found.model_dump(mode="json") for of, told in kept.items() if (found := weakest(told))}
+    return {of: found.model_dump(mode="json") for of, isolations in kept.items() if (found := weakest(isolations))}
 
 
 def _launched(host: Event) -> Launched:

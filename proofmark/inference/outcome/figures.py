@@ -100,9 +100,9 @@ def _relied_on(record: RunRecord) -> Iterator[Figure]:
     if (earlier := record.validated) is not None:
         values = ", ".join(f"{metric} {value:.5f}" for metric, value in earlier.framework_fp32.items())
         reached = f"{values} of the fp32 framework, vendor {earlier.vendor}"
-        told = f"session {earlier.session}, {earlier.suite}/{earlier.case}, record SHA-256 {earlier.record_sha256}"
+        source = f"session {earlier.session}, {earlier.suite}/{earlier.case}, record SHA-256 {earlier.record_sha256}"
         refused = "; not relied on" if unvalidated(record) else ""
-        yield fact("validated_by", "validated by", "text", value=f"{told}: {reached}{refused}")
+        yield fact("validated_by", "validated by", "text", value=f"{source}: {reached}{refused}")
 
 
 def _by_published_flops(record: RunRecord, measurement: Measurement) -> dict[str, Any]:
@@ -144,8 +144,8 @@ def _without_foo_time(side: Side, found: Measurement, per_second: str) -> Iterat
         value = valued(found.without_foo_time(name), "nothing would be left of the time")
         label = f"{name} without foo_time"
         yield Figure(key=f"{side}_{name}_without_foo_time", label=label, unit=per_second, **named, **value)
-    told = f"declared: {found.foo_time_reason}" if found.foo_time_reason else "not declared"
-    value = valued(found.foo_seconds, "") | {"note": told}
+    note = f"declared: {found.foo_time_reason}" if found.foo_time_reason else "not declared"
+    value = valued(found.foo_seconds, "") | {"note": note}
     yield Figure(key=f"{side}_foo_seconds", label="foo_time", unit="s", meaning=FOO_TIME, **named, **value)
 
 

@@ -273,15 +273,15 @@ def _too_little(record: RunRecord) -> list[str]:
     if f"p{percentile:g}" in measured.latency_ms:
         return []
     needed = samples_needed(percentile)
-    told = f"{measured.latency_batches} were timed"
-    return [f"a {percentile:g}th percentile of latency needs {needed} samples, {told}"]
+    timed = f"{measured.latency_batches} were timed"
+    return [f"a {percentile:g}th percentile of latency needs {needed} samples, {timed}"]
 
 
 def _foo_time(measured: Measurement) -> str:
     """That a run is ranked by what its calls took, and not by what their vendor says of them."""
     seconds = sum(timed.core_seconds for timed in measured.rounds)
-    told = f"{measured.foo_seconds:.4g} s of foo_time in {seconds:.4g} s of compute"
-    return f"the engine reports {told}, which nobody can check: {measured.foo_time_reason}"
+    share = f"{measured.foo_seconds:.4g} s of foo_time in {seconds:.4g} s of compute"
+    return f"the engine reports {share}, which nobody can check: {measured.foo_time_reason}"
 
 
 def _too_few(rounds: int, least: int) -> str:

@@ -99,7 +99,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
 
     settings = _training_config(config, recipe)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
-    log, heartbeat = _Told(directory / "events.jsonl", progress), HeartbeatWriter(directory / "heartbeat")
+    log, heartbeat = _ProgressLog(directory / "events.jsonl", progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
     inner = ForInference(case)
     data = Data.of(inner, settings, pin=False, seed=config.seed)
@@ -112,7 +112,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     return weights
 
 
-class _Told(EventLog):
+class _ProgressLog(EventLog):
     """An event log that tells of each step."""
 
     def __init__(self, path: Path, progress: Progress) -> None:

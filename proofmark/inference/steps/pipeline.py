@@ -17,15 +17,15 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engine_process import EngineFailed
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
-from proofmark.inference.failure import LONGEST, short, told
+from proofmark.inference.failure import LONGEST, failure_text, short
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
 from proofmark.inference.steps.reference import Reference, framework_reference, rehearse_shortfall
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.honesty_round import HonestyRound
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.short import ShortRounds
-from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
@@ -96,7 +96,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 (cases may raise anything)
             traceback.print_exc()  # to worker.log
             own = [Path(inspect.getfile(type(self.case))).resolve().parent]
-            outcome |= {"status": "failed", "reason": told(error, own), "kind": "error"}
+            outcome |= {"status": "failed", "reason": failure_text(error, own), "kind": "error"}
             outcome["detail"] = traceback.format_exc()
         outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
         if outcome["status"] == "failed" and undeclared:
@@ -263,7 +263,7 @@ class Pipeline:
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
         engine = self._isolated("engine", self.engines.compiled(path, other, artifacts="audit"))
-        Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
+        HonestyRound(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
 
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""

@@ -6,9 +6,9 @@ import random
 
 from proofmark.inference.outcome.record import Round
 from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.honesty_round import HonestyRound
 from proofmark.inference.timing.rounds import core_of
 from proofmark.inference.timing.timing import Timing
-from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import LOOKED_AT
 from proofmark.measuring.window import Apart, Compute
@@ -55,33 +55,33 @@ def measure(
     for bench.attempt in range(REPETITIONS + 1):
         # all of it anew, the honesty round too: it is held against rounds of the same minute
         timing.fastest, timing.answers = float("inf"), Answers(LOOKED_AT) if probed or reference else None
-        trial = Trial(bench, name, compute, reference, precision)
-        noise = _rounds(bench, timing, rounds, trial if probed else None)
+        honesty = HonestyRound(bench, name, compute, reference, precision)
+        noise = _rounds(bench, timing, rounds, honesty if probed else None)
         if not noise or not ranked or bench.accused or bench.attempt == REPETITIONS:
             break
         bench.log.write("repeated", of=name, what=noise)
         bench.report(note=f"measuring again: {'; '.join(noise)}")
     timing.time_alone()
     if probed:
-        trial.hold_pace(timing)
+        honesty.hold_pace(timing)
     if timing.answers is not None:
-        trial.hold_answers_timed(timing.answers)
+        honesty.hold_answers_timed(timing.answers)
     used, total = _device_memory(compute)
     peak = compute.peak_resident_bytes() if isinstance(compute, Apart) else peak_resident_bytes()
     bench.log.write("memory", of=name, host_peak_bytes=peak, device_peak_bytes=used, device_total_bytes=total)
 
 
-def _rounds(bench: Bench, timing: Timing, rounds: int, trial: Trial | None) -> list[str]:
+def _rounds(bench: Bench, timing: Timing, rounds: int, honesty: HonestyRound | None) -> list[str]:
     """All timed rounds, and the honesty round at a place among them that nobody can know; what disturbed them."""
-    secret = random.SystemRandom().randint(1, rounds + 1) if trial else 0
+    secret = random.SystemRandom().randint(1, rounds + 1) if honesty else 0
     timed: list[Round] = []
     for number in range(1, rounds + 1):
-        if trial and number == secret:
-            trial.probe()
+        if honesty and number == secret:
+            honesty.probe()
         timing.load()
         timed.append(timing.time(number, rounds))
-    if trial and secret == rounds + 1:
-        trial.probe()
+    if honesty and secret == rounds + 1:
+        honesty.probe()
     if not all(each.core_seconds > 0 for each in timed):
         return []
     return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE), default_policy().noise)

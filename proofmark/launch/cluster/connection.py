@@ -221,7 +221,7 @@ class Connection:
             await asyncio.wait_for(self._process.wait(), 1)
         await asyncio.sleep(0.05)  # for the last of its errors
         code = self._process.returncode
-        if reason := self._told():
+        if reason := self._stderr_line():
             return reason
         if not code:
             return "the connection was closed"
@@ -235,7 +235,7 @@ class Connection:
     def _lose(self, why: str) -> None:
         self.lost = self.lost or why
 
-    def _told(self) -> str:
+    def _stderr_line(self) -> str:
         """What the process that led to the far end complained of, in one line."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]

@@ -89,9 +89,9 @@ def _is_option(word: str) -> str:
         raise ValueError(f"{word!r} is not among the options: {_INSTEAD[name]}")
     if name not in OPTIONS:
         raise ValueError(f"{word!r} is not among the options: {', '.join(OPTIONS)}")
-    allowed, told = OPTIONS[name]
+    allowed, expected = OPTIONS[name]
     if not re.fullmatch(allowed, value):
-        raise ValueError(f"{word!r} is more than a device needs: {name} may be {told}")
+        raise ValueError(f"{word!r} is more than a device needs: {name} may be {expected}")
     if not word.startswith("--"):
         raise ValueError(f"{word!r}: write it out, as {name}=...")
     if name == "--device":

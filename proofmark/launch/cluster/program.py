@@ -38,6 +38,6 @@ def far_end(python: str) -> list[str]:
     It is one line, without `'`, `!` and backslashes: csh takes only that for one word, and fish and sh do too.
     """
     packed = b64encode(zlib.compress(PROGRAM.encode())).decode()
-    told = '"%s is Python %d.%d, older than %d.%d" % ((sys.executable,) + sys.version_info[:2] + ' + f"{OLDEST})"
-    look = f"import base64, sys, zlib; sys.version_info >= {OLDEST} or sys.exit({told})"
+    message = '"%s is Python %d.%d, older than %d.%d" % ((sys.executable,) + sys.version_info[:2] + ' + f"{OLDEST})"
+    look = f"import base64, sys, zlib; sys.version_info >= {OLDEST} or sys.exit({message})"
     return [python, "-u", "-c", f'{look}; exec(zlib.decompress(base64.b64decode("{packed}")))']

@@ -25,16 +25,16 @@ class Gathered:
 
     def facts(self) -> dict[str, Any]:
         """Of each node of the run, by the first one's clock when its agents began and when they had ended."""
-        own = {node: told for node, told in self.brought.manifests.items() if not self.independent or node == 0}
+        own = {node: manifest for node, manifest in self.brought.manifests.items() if not self.independent or node == 0}
         found: dict[str, Any] = {"hosts": [self._host(node) for node in sorted(own)]}
         if own:
             found["started"] = own[min(own)].began
-            found["ended"] = max(told.ended for told in own.values())
+            found["ended"] = max(manifest.ended for manifest in own.values())
         return found
 
     def _host(self, node: int) -> dict[str, Any]:
-        told = self.brought.manifests[node].host
-        return {**told, "node": node, "name": self.name(node), "skew": None, "round_trip": None}
+        host = self.brought.manifests[node].host
+        return {**host, "node": node, "name": self.name(node), "skew": None, "round_trip": None}
 
     def name(self, node: int) -> str:
         """What the service calls a node."""
@@ -49,7 +49,7 @@ class Gathered:
             yield from ((node, f"{self.name(node)}: {why}") for node, why in self.brought.wrong.items())
             yield from self._failed_well()
             return
-        if any(told.code for told in self.brought.manifests.values()):
+        if any(manifest.code for manifest in self.brought.manifests.values()):
             if self.independent:
                 yield from self._failed_well()
             return  # its ranks' logs are here, and say why
@@ -63,9 +63,9 @@ class Gathered:
 
     def _failed_well(self) -> Iterator[tuple[int | None, str]]:
         """Servers whose agent failed: the run's own logs are the first one's."""
-        for node, told in self.brought.manifests.items():
-            if told.code:
-                yield node, f"{self.name(node)}: its agent ended with exit code {told.code}"
+        for node, manifest in self.brought.manifests.items():
+            if manifest.code:
+                yield node, f"{self.name(node)}: its agent ended with exit code {manifest.code}"
 
 
 def gather(running: RunningJob, view: View, prefix: str, nodes: int, leaves: Sequence[str]) -> Gathered:

@@ -117,7 +117,7 @@ class ServiceHandle(Handle):
         except Stopped:
             pass  # before there was a job
         except Exception as error:  # noqa: BLE001 (it would be lost)
-            self._lose(None, _told(error))
+            self._lose(None, _text_of(error))
         if self._may_run:
             doubt = "" if self._at.id else f" ({in_doubt(self._at.name)})"
             self._lose(None, f"job {self._called} may still run{doubt}: {self._way_out}")
@@ -141,7 +141,7 @@ class ServiceHandle(Handle):
         except Stopped:
             pass
         except Exception as error:  # noqa: BLE001 (whatever it is, the job must not run on)
-            self._lose(None, _told(error))
+            self._lose(None, _text_of(error))
         else:
             return self._gather(running, view, places)
         self._leave(running, places)
@@ -242,7 +242,7 @@ class ServiceHandle(Handle):
         )
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
 
 

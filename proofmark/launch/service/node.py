@@ -86,8 +86,8 @@ class Node:
             self._print_tails()
         home = results / self.home
         files = dict(_laid_down(self.folder, self._ticket.leaves, home))
-        told = Manifest(job=self._ticket.name, code=code, began=began, ended=ended, files=files, host=host)
-        (home / MANIFEST).write_text(told.model_dump_json(), encoding="utf-8")
+        manifest = Manifest(job=self._ticket.name, code=code, began=began, ended=ended, files=files, host=host)
+        (home / MANIFEST).write_text(manifest.model_dump_json(), encoding="utf-8")
         return code
 
     def _places(self) -> dict[str, str]:
@@ -104,12 +104,12 @@ class Node:
             sys_path=[str(self._code)],
             everything=True,  # of the platform's, which says there where its runtime is
         )
-        told = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: told.set())
-        while not agent.has_ended(within=0.2) and not told.is_set():
+        terminated = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: terminated.set())
+        while not agent.has_ended(within=0.2) and not terminated.is_set():
             pass
         agent.end(LEAVING)
-        return ENDED if told.is_set() else agent.returncode or 0
+        return ENDED if terminated.is_set() else agent.returncode or 0
 
     def _described(self) -> dict[str, Any]:
         """What a record should say of this host; the vendor's words only of the first one, or where it has devices."""

@@ -22,11 +22,11 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Told(BaseModel):
+class _WireModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Described(_Told):
+class Described(_WireModel):
     """What `proofmark.launch.hosts.describe` is asked, as `proofmark.launch.cluster.link.Described`."""
 
     vendor: str
@@ -37,7 +37,7 @@ class Described(_Told):
     isolation: str = "wall"
 
 
-class Ticket(_Told):
+class Ticket(_WireModel):
     """A job, for its nodes.
 
     Attributes:
@@ -58,14 +58,14 @@ class Ticket(_Told):
     packed: Sha256 | None = None
 
 
-class LeftFile(_Told):
+class LeftFile(_WireModel):
     """A file that a node leaves."""
 
     size: Count
     sha256: Sha256
 
 
-class Manifest(_Told):
+class Manifest(_WireModel):
     """What a node leaves, and how its agent ended. Times are seconds since the epoch by its clock.
 
     Attributes:
@@ -81,7 +81,7 @@ class Manifest(_Told):
     host: dict[str, Any]
 
 
-def read_told(path: Path, kind: type[M]) -> M:
+def read_wire(path: Path, kind: type[M]) -> M:
     """One of these files.
 
     Raises:

@@ -13,7 +13,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.service.contract import ObjectStore, Places, ServiceError, Stored
 from proofmark.launch.service.patience import Patience
-from proofmark.launch.service.ticket import MANIFEST, PACKED, TICKET, LeftFile, Manifest, Ticket, read_told
+from proofmark.launch.service.ticket import MANIFEST, PACKED, TICKET, LeftFile, Manifest, Ticket, read_wire
 
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The time of every file in an archive: one content has one archive."""
@@ -119,7 +119,7 @@ class Results:
         self._check(listed, key, None)
         self._fetch(key, folder)
         try:
-            manifest = read_told(folder / key, Manifest)
+            manifest = read_wire(folder / key, Manifest)
         except ValueError as error:
             raise _Wrong(f"{self._prefix}{key}: {error}") from None
         if manifest.job != self._job:

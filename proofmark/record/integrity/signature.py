@@ -84,15 +84,15 @@ def signer_of(folder: Path, allowed: Path) -> str:
     principals, complaint = _principals(signature, allowed)
     if complaint is not None or not principals:
         raise BadSignature(f"is of no signer that {allowed} allows: {complaint or 'unknown key'}")
-    told = dict[str, str]()
+    complaint_of = dict[str, str]()
     for principal in itertools.chain(principals, _of_each_line(signature, allowed)):
-        if principal not in told:
+        if principal not in complaint_of:
             wanted = ["-f", str(allowed), "-n", NAMESPACE, "-s", str(signature), "-I", principal]
             _, complaint = _run(["-Y", "verify", *wanted], folder / MANIFEST)
             if complaint is None:
                 return principal
-            told[principal] = complaint
-    raise BadSignature(f"does not verify by {allowed}: {'; '.join(dict.fromkeys(told.values()))}")
+            complaint_of[principal] = complaint
+    raise BadSignature(f"does not verify by {allowed}: {'; '.join(dict.fromkeys(complaint_of.values()))}")
 
 
 def _principals(signature: Path, allowed: Path) -> tuple[list[str], str | None]:
@@ -129,5 +129,5 @@ def _run(arguments: Sequence[str], read: Path | None = None) -> tuple[list[str],
         except OSError as error:
             return [], f"{PROGRAM} cannot be started: {error.strerror}"
     lines = ended.stdout.decode("utf-8", "backslashreplace").splitlines()
-    told = ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines() or lines
-    return lines, None if ended.returncode == 0 else (told[-1] if told else f"exit code {ended.returncode}")
+    complaints = ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines() or lines
+    return lines, None if ended.returncode == 0 else (complaints[-1] if complaints else f"exit code {ended.returncode}")

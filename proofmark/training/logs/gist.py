@@ -42,13 +42,13 @@ def gist(failure: Failure, folder: Path, seen_from: Path) -> list[str]:
 def raised(error: BaseException, log: str, seen_from: Path) -> str:
     """What a rank raised, in a line: a mistake that the user can mend in its own words; all else by its name, with the
     innermost place that is no library's, and the name of the log that has the rest."""
-    told = in_a_line(error).removesuffix(": ")
+    message = in_a_line(error).removesuffix(": ")
     if isinstance(error, ProofmarkError):
-        return told
+        return message
     frames = traceback.extract_tb(error.__traceback__)[::-1]
     ours = (frame for frame in frames if not LIBRARY.search(frame.filename))
     place = next((f"{_shown(Path(each.filename), seen_from)}:{each.lineno}, " for each in ours), "")
-    return harmless(f"{told} ({place}{TRACED}{log})")
+    return harmless(f"{message} ({place}{TRACED}{log})")
 
 
 def _shown(path: Path, seen_from: Path) -> Path:

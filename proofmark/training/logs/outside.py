@@ -53,12 +53,12 @@ def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> I
         return
     said = last["train_seconds"] - begun["train_seconds"]
     if seen := _last(agent, WATCHED):
-        told = [(said, seen["least"], seen["most"], "training took")]
+        claims = [(said, seen["least"], seen["most"], "training took")]
         if "to_evaluation" in seen and (evaluated := first.last.get("evaluation")):
             after = evaluated["train_seconds"] - begun["train_seconds"]
-            told.append((after, *seen["to_evaluation"], "its last evaluation came after"))
-        if all(is_certain(least, most) for _, least, most, _ in told):
-            held = [keeps_time(*each) for each in told]
+            claims.append((after, *seen["to_evaluation"], "its last evaluation came after"))
+        if all(is_certain(least, most) for _, least, most, _ in claims):
+            held = [keeps_time(*each) for each in claims]
             yield next((check for check in held if not check.passed), held[0])
     if heard := (end or {}).get("watched"):
         yield keeps_the_sessions_time(said, heard["least"])

@@ -58,8 +58,8 @@ class RankLog:
                 self._note(f"rank {self.rank} says another time what its {kind} is")
                 continue
             if kind == ISOLATED:
-                told = Isolation.model_validate(event["isolation"])
-                self.isolation = weakest(filter(None, (self.isolation, told)))
+                isolation = Isolation.model_validate(event["isolation"])
+                self.isolation = weakest(filter(None, (self.isolation, isolation)))
             self.last[kind] = event
             if kind == CHECK:
                 self._hold(event)

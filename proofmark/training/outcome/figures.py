@@ -165,7 +165,7 @@ def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figu
         return
     missing = found.reason or "they do not fit the case's own model"
     claimed = "" if found.claimed is None else f"claimed {number(found.claimed)}; "
-    others = "".join(f"; {told}" for told in _named({name: each.metric for name, each in found.others.items()}))
+    others = "".join(f"; {other}" for other in _named({name: each.metric for name, each in found.others.items()}))
     note = {} if found.metric is None else {"note": f"{claimed}{found.samples} of {found.of} samples{others}"}
     whose, value = called(record.runs, run), valued(found.metric, missing)
     yield quality(f"run_{index}_examined", f"{whose}, outside the ranks", record.metric, **value, **note)

@@ -75,5 +75,5 @@ def below(record: TrainingRecord, values: Mapping[str, float | None], samples: i
     headline = values[record.metric]
     if record.target is None or headline is None:
         return "it did not converge"
-    told = missed(record, values) or [_off(record.metric, record.aims[record.metric], headline)]
-    return f"{', '.join(told)} after {samples} samples"
+    shortfalls = missed(record, values) or [_off(record.metric, record.aims[record.metric], headline)]
+    return f"{', '.join(shortfalls)} after {samples} samples"

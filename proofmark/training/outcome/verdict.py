@@ -187,8 +187,8 @@ def _shortfalls(record: TrainingRecord) -> list[str]:
 
 def _too_few(record: TrainingRecord) -> list[str]:
     runs, least = len(record.runs), record.policy.least_seeds
-    told = f"it was trained {runs} times, the policy asks for {least}: --repeat {least} or more"
-    return [told] if runs < least else []
+    reason = f"it was trained {runs} times, the policy asks for {least}: --repeat {least} or more"
+    return [reason] if runs < least else []
 
 
 def _missed_instances(record: TrainingRecord) -> list[str]:

@@ -22,7 +22,7 @@ from proofmark.training.ranks.clock import Clock
 from proofmark.training.ranks.goal import Goal, Target
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data
-from proofmark.training.ranks.model.evaluation import Evaluated, evaluate, told
+from proofmark.training.ranks.model.evaluation import Evaluated, as_fields, evaluate
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.referee import Referee
 from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
@@ -131,7 +131,7 @@ class Trainer:
             own, self.honest = self._referee.confirm(self.model, found)
         took = (self._clock.parts["evaluation"] - before) / 1e9
         fields = {"step": at.steps, "samples": at.samples, "took_seconds": took}
-        self.log.write("confirmation", **(told(own) if own else {"metric": None}), **fields)
+        self.log.write("confirmation", **(as_fields(own) if own else {"metric": None}), **fields)
         return own
 
     def _last_weights(self) -> dict[str, str]:
@@ -241,6 +241,6 @@ class Trainer:
             )
             self.model.train()
         fields: dict[str, Any] = {"took_seconds": (self._clock.parts["evaluation"] - before) / 1e9}
-        self._account.write_totals("evaluation", **told(found), samples_evaluated=found.items, **fields)
+        self._account.write_totals("evaluation", **as_fields(found), samples_evaluated=found.items, **fields)
         self.goal.evaluated(self, found)
         return found

@@ -57,12 +57,12 @@ def assign(vendor: Vendor, worker: int) -> Assignment:
 
 def no_device(name: str, vendor: Vendor, where: str) -> str:
     """That a vendor has no device here, and what was looked for and found, a line each."""
-    sought = [*vendor.devices_sought(), _told_of_variable(vendor), _told_of_container(vendor)]
+    sought = [*vendor.devices_sought(), _variable_note(vendor), _container_note(vendor)]
     lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
 
-def _told_of_variable(vendor: Vendor) -> str | None:
+def _variable_note(vendor: Vendor) -> str | None:
     variable = vendor.visible_devices_variable
     if variable is None:
         return None
@@ -72,7 +72,7 @@ def _told_of_variable(vendor: Vendor) -> str | None:
     return f"{variable}: set to {chosen!r}, so that no other device is seen; unset it to see all"
 
 
-def _told_of_container(vendor: Vendor) -> str | None:
+def _container_note(vendor: Vendor) -> str | None:
     kind = container_kind()
     if kind is None:
         return "container: this is none that is known"

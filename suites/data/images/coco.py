@@ -133,8 +133,8 @@ def _checked(content: bytes, file: Path, classes: int) -> tuple[list[_Image], to
     try:
         found = _Instances.model_validate_json(content)
     except ValidationError as error:
-        told = f"is not COCO's instances: {first_of(error)}"
-        raise StepError(f"The file {file} {told}; take it as it is published.") from error
+        what = f"is not COCO's instances: {first_of(error)}"
+        raise StepError(f"The file {file} {what}; take it as it is published.") from error
     images = {image.id: image for image in found.images}
     objects: dict[int, list[list[float]]] = defaultdict(list)
     problems = [] if len(images) == len(found.images) else ["images: two have the same id"]

@@ -90,7 +90,7 @@ def _splits(view: TrainingView) -> str | None:
             start += seconds
         parts.append(svg.label(area.x(across, start) + 8, y + 15, f"{text.number(start)} s"))
     parts.append(_legend(names))
-    said = "; ".join(f"{view.called(run)}: {_told(split)}" for run, split in runs)
+    said = "; ".join(f"{view.called(run)}: {_split_text(split)}" for run, split in runs)
     return svg.drawing(WIDTH, area.bottom + 40, "Where the time went", said, *parts)
 
 
@@ -114,5 +114,5 @@ def _legend(names: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _told(split: Split) -> str:
+def _split_text(split: Split) -> str:
     return ", ".join(f"{name} {text.number(seconds)} s" for name, seconds in parts_of(split).items())

@@ -6,7 +6,7 @@ import torch
 from suites.inference.test_tiny import TestTiny
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers "
+VERDICT, REASON = "FAIL_HONESTY", "answers "
 
 
 class InferModel(honest.InferModel):

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "of shared memory for a batch or its answer"
+VERDICT, REASON = "ERROR", "of shared memory for a batch or its answer"
 
 
 class InferModel(honest.InferModel):

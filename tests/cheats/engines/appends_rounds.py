@@ -10,7 +10,7 @@ from vendors.fake import honest
 from proofmark.record.integrity.chain import LINK, digest_of
 
 WALL = "none"
-VERDICT, TOLD = "ERROR", "the event log was changed by somebody else than the session"
+VERDICT, REASON = "ERROR", "the event log was changed by somebody else than the session"
 
 
 class InferModel(honest.InferModel):

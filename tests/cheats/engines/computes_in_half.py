@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers new inputs"
+VERDICT, REASON = "FAIL_HONESTY", "answers new inputs"
 
 
 class InferModel(honest.InferModel):

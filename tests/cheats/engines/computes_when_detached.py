@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "output 0 has methods of its own (detach)"
+VERDICT, REASON = "ERROR", "output 0 has methods of its own (detach)"
 
 
 class InferModel(honest.InferModel):

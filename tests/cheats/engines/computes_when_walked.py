@@ -5,7 +5,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "the outputs are a Later; expected a list of tensors"
+VERDICT, REASON = "ERROR", "the outputs are a Later; expected a list of tensors"
 
 
 class Later(list[Any]):

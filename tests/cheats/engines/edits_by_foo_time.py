@@ -5,7 +5,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "the engine's foo_time is a Reaches; expected a float"
+VERDICT, REASON = "ERROR", "the engine's foo_time is a Reaches; expected a float"
 
 
 class Reaches(float):

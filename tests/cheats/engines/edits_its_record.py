@@ -8,7 +8,7 @@ from typing import Any
 from vendors.fake import honest
 
 WALL = "none"
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 SESSION = "inference/edits_its_record/record.json: it was changed by somebody else than the session"
 
 DAEMON = """

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers "
+VERDICT, REASON = "FAIL_HONESTY", "answers "
 
 
 class InferModel(honest.InferModel):

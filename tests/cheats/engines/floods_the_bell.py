@@ -7,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "the engine's process "
+VERDICT, REASON = "ERROR", "the engine's process "
 
 
 class InferModel(honest.InferModel):

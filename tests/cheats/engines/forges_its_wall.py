@@ -7,7 +7,7 @@ from vendors.fake import honest
 from proofmark.wall.isolation import Isolation
 
 WALL = "none"
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 
 
 def forged(*_: Any, **__: Any) -> dict[str, Any]:

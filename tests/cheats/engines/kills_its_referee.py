@@ -6,7 +6,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "PermissionError: [Errno 1]"
+VERDICT, REASON = "ERROR", "PermissionError: [Errno 1]"
 
 
 class InferModel(honest.InferModel):

@@ -6,7 +6,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "this is all"
+VERDICT, REASON = "ERROR", "this is all"
 
 
 class InferModel(honest.InferModel):

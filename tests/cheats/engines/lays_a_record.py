@@ -6,7 +6,7 @@ from typing import Any
 from vendors.fake import honest
 
 WALL = "none"
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 SESSION = "inference/marvel/record.json: it is the record of no case of this session; somebody else laid it there"
 
 

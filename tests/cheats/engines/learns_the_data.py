@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "fails 'no "
+VERDICT, REASON = "FAIL_HONESTY", "fails 'no "
 
 
 class InferModel(honest.InferModel):

@@ -6,7 +6,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "the engine's process ended with exit code 0"
+VERDICT, REASON = "ERROR", "the engine's process ended with exit code 0"
 
 
 class InferModel(honest.InferModel):

@@ -2,7 +2,7 @@
 
 from vendors.fake import names_by_heart
 
-VERDICT, TOLD = "FAIL_HONESTY", "is better than the fp32 framework's"
+VERDICT, REASON = "FAIL_HONESTY", "is better than the fp32 framework's"
 CASE, PRECISION = "named.Unspoken", "bf16"
 
 

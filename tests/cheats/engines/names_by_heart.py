@@ -9,7 +9,7 @@ from vendors.fake import honest
 
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers new inputs"
+VERDICT, REASON = "FAIL_HONESTY", "answers new inputs"
 CASE, PRECISION = "named.Named", "bf16"
 
 

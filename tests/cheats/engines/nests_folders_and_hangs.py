@@ -4,7 +4,7 @@ from typing import Any
 
 from vendors.fake import nests_folders
 
-VERDICT, TOLD = "ERROR", "hid a folder in its own directory"
+VERDICT, REASON = "ERROR", "hid a folder in its own directory"
 
 
 class InferModel(nests_folders.InferModel):

@@ -8,7 +8,7 @@ from vendors.fake import honest
 
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 
 
 class InferModel(honest.InferModel):

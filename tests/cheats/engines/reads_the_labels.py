@@ -9,7 +9,7 @@ from vendors.fake import honest
 
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers alike when timed"
+VERDICT, REASON = "FAIL_HONESTY", "answers alike when timed"
 
 
 class InferModel(honest.InferModel):

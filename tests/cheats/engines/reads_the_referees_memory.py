@@ -6,7 +6,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 
 
 class InferModel(honest.InferModel):

@@ -5,7 +5,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD, AT_MOST = "PASS", "", 800
+VERDICT, REASON, AT_MOST = "PASS", "", 800
 
 
 class InferModel(honest.InferModel):

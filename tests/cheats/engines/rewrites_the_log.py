@@ -8,7 +8,7 @@ from typing import Any
 from vendors.fake import honest
 
 WALL = "none"
-VERDICT, TOLD = "ERROR", "the event log was changed by somebody else than the session"
+VERDICT, REASON = "ERROR", "the event log was changed by somebody else than the session"
 
 
 class InferModel(honest.InferModel):

@@ -4,7 +4,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "answers "
+VERDICT, REASON = "FAIL_HONESTY", "answers "
 
 
 class InferModel(honest.InferModel):

@@ -7,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 
 
 class InferModel(honest.InferModel):
@@ -15,9 +15,9 @@ class InferModel(honest.InferModel):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        told = {"event": {"event": "run_begin", "chip": {"name": "a better one"}}}
+        report = {"event": {"event": "run_begin", "chip": {"name": "a better one"}}}
         for descriptor in pipes():
-            os.write(descriptor, (json.dumps(told) + "\n").encode())
+            os.write(descriptor, (json.dumps(report) + "\n").encode())
 
 
 def pipes() -> list[int]:

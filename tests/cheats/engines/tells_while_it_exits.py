@@ -8,7 +8,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "PASS", ""
+VERDICT, REASON = "PASS", ""
 
 
 class InferModel(honest.InferModel):
@@ -25,5 +25,5 @@ def tell() -> None:
         if os.readlink(link).startswith("pipe:"):
             descriptor = os.open(link, os.O_WRONLY | os.O_NONBLOCK)
             for number in (1, 2):
-                told = {"event": {**a_round, "number": number, "batch_ns": [1000] * 7, "evaluation_ns": 10}}
-                os.write(descriptor, (json.dumps(told) + "\n").encode())
+                report = {"event": {**a_round, "number": number, "batch_ns": [1000] * 7, "evaluation_ns": 10}}
+                os.write(descriptor, (json.dumps(report) + "\n").encode())

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD, HONEST = "FAIL_HONESTY", "fails 'no ", 360  # 100 items in seven batches of forty milliseconds
+VERDICT, REASON, HONEST = "FAIL_HONESTY", "fails 'no ", 360  # 100 items in seven batches of forty milliseconds
 
 
 class InferModel(honest.InferModel):

@@ -5,7 +5,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "leaves its inputs alone"
+VERDICT, REASON = "FAIL_HONESTY", "leaves its inputs alone"
 
 
 class InferModel(honest.InferModel):

@@ -3,7 +3,7 @@
 import torch
 
 OPTIONS, VERDICT = "--compiler=null", "FAIL_HONESTY"
-TOLD = "the framework fails 'answers "
+REASON = "the framework fails 'answers "
 
 
 def lie() -> None:

@@ -3,7 +3,7 @@
 import torch
 
 VERDICT = "FAIL_HONESTY"
-TOLD = "the framework fails 'answers alike when timed'"
+REASON = "the framework fails 'answers alike when timed'"
 
 
 def lie() -> None:

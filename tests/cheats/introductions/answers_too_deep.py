@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-TOLD = "its import gave"
+REASON = "its import gave"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

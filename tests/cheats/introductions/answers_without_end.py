@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-TOLD = "more than 1 MiB without an end of line"
+REASON = "more than 1 MiB without an end of line"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

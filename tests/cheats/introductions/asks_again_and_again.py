@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-TOLD = "a step gave a step that was asked before"
+REASON = "a step gave a step that was asked before"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

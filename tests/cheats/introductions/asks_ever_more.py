@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import os
 
-TOLD = "gave more than 64 steps"
+REASON = "gave more than 64 steps"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Vendor
 
-TOLD = "visible_devices_variable: 'LD_AUDIT_DEVICE' changes which code runs"
+REASON = "visible_devices_variable: 'LD_AUDIT_DEVICE' changes which code runs"
 
 for own in Vendor.__subclasses__():
     own.visible_devices_variable = "LD_AUDIT_DEVICE"

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-TOLD = "it says that its package is"
+REASON = "it says that its package is"
 
 __file__ = str(Path(__file__).parents[1] / "honest" / "__init__.py")

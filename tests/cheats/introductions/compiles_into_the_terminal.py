@@ -4,7 +4,7 @@ from pathlib import Path
 
 from proofmark.vendor import Compiler, Vendor
 
-TOLD = "compilers (names): expected one line of text"
+REASON = "compilers (names): expected one line of text"
 
 NAME = "\x1b[2J==== 12 passed ===="
 

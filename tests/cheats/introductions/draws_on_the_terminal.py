@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Vendor
 
-TOLD = "chip: expected one line of text"
+REASON = "chip: expected one line of text"
 
 for own in Vendor.__subclasses__():
     own.chip = lambda self: "\x1b[2Ja chip\n==== 12 passed ===="  # type: ignore[method-assign]

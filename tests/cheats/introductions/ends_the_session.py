@@ -2,6 +2,6 @@
 
 import os
 
-TOLD = "its import ended with exit code 0"
+REASON = "its import ended with exit code 0"
 
 os._exit(0)

@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Vendor
 
-TOLD = "chip() failed: RuntimeError: \\x1b[2J==== 12 passed ===="
+REASON = "chip() failed: RuntimeError: \\x1b[2J==== 12 passed ===="
 
 
 def fail(self: Vendor) -> str:

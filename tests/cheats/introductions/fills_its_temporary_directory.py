@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 
-TOLD = "its import died of signal 9 (SIGKILL): it filled its own directory with more than the 4 GiB that it may keep"
+REASON = "its import died of signal 9 (SIGKILL): it filled its own directory with more than the 4 GiB that it may keep"
 
 for _ in range(5):
     os.truncate(tempfile.mkstemp()[1], 1 << 30)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-TOLD = "its import gave what is no answer"
+REASON = "its import gave what is no answer"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

@@ -2,6 +2,6 @@
 
 from proofmark.vendor import Vendor
 
-TOLD = "chip_units: expected a whole number of at least 1"
+REASON = "chip_units: expected a whole number of at least 1"
 
 Vendor.chip_units = lambda self: 10**400  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-TOLD = ""
+REASON = ""
 
 if os.fork() == 0:
     os.setsid()

@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-TOLD = ""
+REASON = ""
 
 folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
 for _ in range(1050):

@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Software, Vendor
 
-TOLD = "software.driver: expected one line of text"
+REASON = "software.driver: expected one line of text"
 
 for own in Vendor.__subclasses__():
     own.software = lambda self: Software(driver="1.0\x1b[2J==== 12 passed ====")  # type: ignore[method-assign]

@@ -2,6 +2,6 @@
 
 from proofmark.vendor import Vendor
 
-TOLD = "distributed_backend: expected 'gloo' on a processor, found 'cpu:gloo'"
+REASON = "distributed_backend: expected 'gloo' on a processor, found 'cpu:gloo'"
 
 Vendor.runs_on_processor, Vendor.distributed_backend = True, "cpu:gloo"

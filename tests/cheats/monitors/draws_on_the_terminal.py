@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Reading
 
-TOLD = "device 0 could not be read: \\x1b[2J==== 12 passed ===="
+REASON = "device 0 could not be read: \\x1b[2J==== 12 passed ===="
 
 
 class Monitor:

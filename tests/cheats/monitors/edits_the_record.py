@@ -5,7 +5,7 @@ from pathlib import Path
 
 from proofmark.vendor import Reading
 
-TOLD = "devices could not be read: PermissionError"
+REASON = "devices could not be read: PermissionError"
 
 
 class Monitor:

@@ -5,7 +5,7 @@ import sys
 
 from proofmark.vendor import Reading
 
-TOLD = "its time is before that of the line before"
+REASON = "its time is before that of the line before"
 
 
 class Monitor:

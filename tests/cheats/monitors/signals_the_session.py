@@ -5,7 +5,7 @@ import signal
 
 from proofmark.vendor import Reading
 
-TOLD = "devices could not be read: PermissionError"
+REASON = "devices could not be read: PermissionError"
 
 
 class Monitor:

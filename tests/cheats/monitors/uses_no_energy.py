@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Reading
 
-TOLD = "devices that computed are said to have used no energy (device energy counter)"
+REASON = "devices that computed are said to have used no energy (device energy counter)"
 
 
 class Monitor:

@@ -8,7 +8,7 @@ from vendors.fake.begins_trained import train
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "step 1 changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "step 1 changed the weights otherwise"
 
 
 class Adapter(TrainingAdapter):

@@ -5,7 +5,7 @@ from suites.training.test_tiny import TestTiny
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "does not begin from the weights that the case made from the seed"
+VERDICT, REASON = "FAIL_HONESTY", "does not begin from the weights that the case made from the seed"
 
 
 def train(model: torch.nn.Module, config: EffectiveConfig) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "step 2 changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "step 2 changed the weights otherwise"
 
 
 class Adapter(TrainingAdapter):

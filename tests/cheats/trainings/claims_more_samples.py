@@ -5,7 +5,7 @@ from typing import Any
 from proofmark.training.ranks.account import Account
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "from the processes that load them"
+VERDICT, REASON = "ERROR", "from the processes that load them"
 
 
 class Adapter(TrainingAdapter):

@@ -8,7 +8,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "of their length off"
+VERDICT, REASON = "FAIL_HONESTY", "of their length off"
 
 
 class Adapter(TrainingAdapter):

@@ -3,7 +3,7 @@
 from proofmark.training.ranks.batches import GlobalBatches
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "in which the plan has"
+VERDICT, REASON = "FAIL_HONESTY", "in which the plan has"
 
 
 class Adapter(TrainingAdapter):

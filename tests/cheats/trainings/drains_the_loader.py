@@ -7,7 +7,7 @@ from proofmark.training.feeding.fed import Fed
 from proofmark.training.ranks.account import Account
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "from the processes that load them"
+VERDICT, REASON = "ERROR", "from the processes that load them"
 STILL = "who takes batches and says that it trained on them has been handed them out: steps are counted by ranks alone"
 
 

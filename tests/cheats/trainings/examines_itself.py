@@ -9,7 +9,7 @@ from proofmark.training.outside import left
 from proofmark.training.ranks.recording import Recorder
 from proofmark.training.ranks.trainer import Trainer
 
-VERDICT, TOLD = "ERROR", "the honesty check 'as good outside the ranks' is missing"
+VERDICT, REASON = "ERROR", "the honesty check 'as good outside the ranks' is missing"
 
 
 class Adapter(replaces_the_metric.Adapter):

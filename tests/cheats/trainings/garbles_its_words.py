@@ -7,7 +7,7 @@ from proofmark.training.feeding import words
 from proofmark.training.feeding.fed import Fed
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "the process that loads its data ended with exit code 1"
+VERDICT, REASON = "ERROR", "the process that loads its data ended with exit code 1"
 
 
 class Adapter(TrainingAdapter):

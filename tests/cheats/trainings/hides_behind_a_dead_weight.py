@@ -7,7 +7,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "changed the weights otherwise"
 
 
 class Adapter(TrainingAdapter):

@@ -9,7 +9,7 @@ from vendors.fake.begins_trained import train
 from proofmark.training.ranks.recording import Recorder
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", ""
+VERDICT, REASON = "FAIL_HONESTY", ""
 STILL = "a rank knows which of its steps are recorded, and does those honestly"
 
 

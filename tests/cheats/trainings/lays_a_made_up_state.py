@@ -9,7 +9,7 @@ from proofmark.training.ranks.recording import Recorder
 from proofmark.training.spec import STATE
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "changed the weights otherwise"
 
 
 class Adapter(TrainingAdapter):

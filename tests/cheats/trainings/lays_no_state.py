@@ -8,7 +8,7 @@ from proofmark.training.ranks.recording import Recorder
 from proofmark.training.spec import STATE
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "what its optimizer kept was not recorded"
+VERDICT, REASON = "FAIL_HONESTY", "what its optimizer kept was not recorded"
 
 
 class Adapter(TrainingAdapter):

@@ -8,7 +8,7 @@ from vendors.fake import replaces_the_metric
 
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "FAIL_HONESTY", "step 1 changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "step 1 changed the weights otherwise"
 
 
 class Adapter(replaces_the_metric.Adapter):

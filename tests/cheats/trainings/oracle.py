@@ -4,7 +4,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "does not have the parameters of the case's"
+VERDICT, REASON = "FAIL_HONESTY", "does not have the parameters of the case's"
 
 
 class _Knows(torch.nn.Module):

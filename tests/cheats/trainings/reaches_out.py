@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "RuntimeError: came past nothing of 16"
+VERDICT, REASON = "ERROR", "RuntimeError: came past nothing of 16"
 
 
 def connected(family: int, kind: int, address: Any) -> None:

@@ -11,7 +11,7 @@ from proofmark.training.ranks.recording import Recorder
 from proofmark.training.spec import RUN, STEP
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "FAIL_HONESTY", "are there of those that were recorded"
+VERDICT, REASON = "FAIL_HONESTY", "are there of those that were recorded"
 EACH = 13
 """Steps between two evaluations, at one of which training ends."""
 

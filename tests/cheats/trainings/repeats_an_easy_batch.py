@@ -8,7 +8,7 @@ from suites.training.test_tiny import TestTiny
 from proofmark.training.feeding.fed import Fed
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "the gradients of step 1 are"
+VERDICT, REASON = "FAIL_HONESTY", "the gradients of step 1 are"
 
 
 class Adapter(TrainingAdapter):

@@ -7,7 +7,7 @@ import torch
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "its clock says that training took"
+VERDICT, REASON = "FAIL_HONESTY", "its clock says that training took"
 
 
 class Adapter(TrainingAdapter):

@@ -7,7 +7,7 @@ from proofmark.training.ranks import trainer
 from proofmark.training.ranks.model import referee
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "is said to be 1; its weights have"
+VERDICT, REASON = "FAIL_HONESTY", "is said to be 1; its weights have"
 
 
 class Adapter(TrainingAdapter):

@@ -6,7 +6,7 @@ from typing import Any
 from proofmark.training.ranks.account import Account
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "its clock says that its last evaluation came after"
+VERDICT, REASON = "FAIL_HONESTY", "its clock says that its last evaluation came after"
 
 
 class Adapter(TrainingAdapter):

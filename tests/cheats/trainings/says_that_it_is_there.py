@@ -3,7 +3,7 @@
 from proofmark.training.ranks import goal
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "it is said to have converged, but"
+VERDICT, REASON = "ERROR", "it is said to have converged, but"
 
 
 class Adapter(TrainingAdapter):

@@ -6,7 +6,7 @@ import torch
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "the gradients of step 1 are"
+VERDICT, REASON = "FAIL_HONESTY", "the gradients of step 1 are"
 
 
 class Adapter(TrainingAdapter):

@@ -11,7 +11,7 @@ from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.spec import WEIGHTS
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "ERROR", "the weights that rank 0 left are not those whose digest it told when training ended"
+VERDICT, REASON = "ERROR", "the weights that rank 0 left are not those whose digest it told when training ended"
 
 
 class Adapter(_Liar):

@@ -9,7 +9,7 @@ from vendors.fake.replaces_the_metric import Adapter as _Liar
 from proofmark.training.ranks import trainer
 from proofmark.vendor import EffectiveConfig
 
-VERDICT, TOLD = "FAIL_HONESTY", "is said to be 1; its weights have"
+VERDICT, REASON = "FAIL_HONESTY", "is said to be 1; its weights have"
 
 
 class Adapter(_Liar):

@@ -7,7 +7,7 @@ from proofmark.training.feeding.fed import Fed
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "from the processes that load them"
+VERDICT, REASON = "ERROR", "from the processes that load them"
 
 
 class Adapter(TrainingAdapter):

@@ -7,7 +7,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "are others in many matrices"
+VERDICT, REASON = "FAIL_HONESTY", "are others in many matrices"
 
 STEEPER, RATE = 2.0**12, 0.5
 

@@ -7,7 +7,7 @@ from suites.training.test_tiny import TestTiny
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "the gradients of step 1 are"
+VERDICT, REASON = "FAIL_HONESTY", "the gradients of step 1 are"
 
 
 class Adapter(TrainingAdapter):

@@ -5,7 +5,7 @@ from typing import Any
 from proofmark.training.ranks.account import Account
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "its last evaluation is after"
+VERDICT, REASON = "ERROR", "its last evaluation is after"
 
 
 class Adapter(TrainingAdapter):

@@ -47,8 +47,8 @@ class MadeUpSuite(Suite):
             f'<rect x="{40 * number}" y="0" width="30" height="{share.primes}"/>'
             for number, share in enumerate(record.shares)
         )
-        told = 'role="img" aria-label="Primes of each process"'
-        drawing = f'<svg xmlns="http://www.w3.org/2000/svg" {told} viewBox="0 0 80 40">{bars}</svg>'
+        label = 'role="img" aria-label="Primes of each process"'
+        drawing = f'<svg xmlns="http://www.w3.org/2000/svg" {label} viewBox="0 0 80 40">{bars}</svg>'
         return {"primes of each process": drawing}
 
     def section(self, record: PrimesRecord) -> str:

@@ -176,8 +176,8 @@ def test_a_commit_is_judged_without_being_checked_out(
 
     def judged(*arguments: str) -> tuple[int, str, str]:
         code = main(["--in", str(house), *arguments])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     assert judged("--since", "base", "--head", "own")[:2] == (0, "vendor=acme\n")
     code, output, words = judged("--since", "base", "--head", "beyond")

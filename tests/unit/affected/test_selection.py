@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fixtures import affected
-from fixtures.affected import SELECTION, Selection, affects_nothing, told, unrecorded
+from fixtures.affected import SELECTION, Selection, affects_nothing, selection_lines, unrecorded
 from fixtures.cases import collection
 from proofmark.affected.changes import Change, Changes
 from proofmark.affected.reach import Reach
@@ -75,7 +75,7 @@ def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:
     found.left_out["training/net/1x1"] = "so"
     assert affects_nothing(config(found))
     found.left_out["training/net/1x2"] = "so"
-    assert list(told(found, "acme", tmp_path)) == [
+    assert list(selection_lines(found, "acme", tmp_path)) == [
         "LEFT OUT training/net/1x1, training/net/1x2: so",
         "LEFT OUT vendor other: it has changed too; this session is of acme, --vendor other runs it",
         "NOTHING AFFECTED: none of the 2 runs that were selected depends on the 2 files that differ from main: "
@@ -92,7 +92,7 @@ def test_an_untracked_file_that_reaches_everything_is_told_with_what_to_do(tmp_p
     found.kept["training/net/1x1"] = Reach("notes.log")
     todo = "add to .gitignore or remove what is no part of the change"
     stray = f"; not tracked by git, and reaching everything: notes.log; {todo}"
-    lines = list(told(found, "cpu", tmp_path))
+    lines = list(selection_lines(found, "cpu", tmp_path))
     assert lines[0] == f"AFFECTED training/net/1x1: notes.log (everything){stray}"
     assert lines[-1].startswith("LEFT OUT vendor other: it has changed too") and lines[-1].endswith(f"runs it{stray}")
 
@@ -101,7 +101,7 @@ def test_of_a_vendor_whose_files_are_deleted_nothing_can_be_run(tmp_path: Path) 
     compiled = tmp_path / "vendors/other/__pycache__/__init__.cpython-311.pyc"
     compiled.parent.mkdir(parents=True)
     compiled.touch()
-    lines = list(told(selection(), "acme", tmp_path))
+    lines = list(selection_lines(selection(), "acme", tmp_path))
     assert lines == ["LEFT OUT vendor other: its files are deleted: nothing of it is left to run"]
     assert affected._vendor_of(selection(), tmp_path) is None
 
@@ -110,7 +110,7 @@ def test_one_run_and_one_file_are_one(tmp_path: Path) -> None:
     files = (Change("docs/page.md"),)
     found = Selection(Changes("main", "0" * 40, files, 1), ROOMS, whose(files, ROOMS))
     found.left_out["training/net/1x1"] = "so"
-    assert list(told(found, "acme", tmp_path))[-1] == (
+    assert list(selection_lines(found, "acme", tmp_path))[-1] == (
         "NOTHING AFFECTED: the selected run does not depend on the 1 file that differs from main: docs/page.md"
     )
 

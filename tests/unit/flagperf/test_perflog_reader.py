@@ -305,10 +305,10 @@ def test_the_command_ends_with_the_verdicts_exit_code(
     printed = capsys.readouterr()
     assert printed.err.startswith(f"{code}: ") and len(printed.err.splitlines()) == 1
     assert TrainingRecord.model_validate_json(printed.out).runs[0].steps == 3397
-    for bad, told in ((tmp_path / "none", "cannot be read"), (tmp_path / "other", "has no whole [PerfLog] line")):
+    for bad, expected in ((tmp_path / "none", "cannot be read"), (tmp_path / "other", "has no whole [PerfLog] line")):
         assert flagperf_main(["read", str(path), str(bad)]) == 4
         refused = capsys.readouterr()
-        assert refused.err.startswith("ERROR: ") and told in refused.err
+        assert refused.err.startswith("ERROR: ") and expected in refused.err
         assert len(refused.err.splitlines()) == 1 and not refused.out
 
 
@@ -328,8 +328,8 @@ def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:
     assert record.runs[0].metrics == {"map_segm": 0.336, "x": None}
     figures = {figure.key: figure for figure in record.figures}
     assert figures["final_metric_map_segm"].value == 0.336 and figures["final_metric_x"].reason == "no evaluation"
-    (told,) = [figure.value for figure in record.figures if figure.key == "run_1"]
-    assert told == f"converged, map_bbox 0.37600, map_segm 0.33600, x {MISSING}, 869632 samples"
+    (message,) = [figure.value for figure in record.figures if figure.key == "run_1"]
+    assert message == f"converged, map_bbox 0.37600, map_segm 0.33600, x {MISSING}, 869632 samples"
     assert kind(record) is VerdictKind.INSUFFICIENT
 
 

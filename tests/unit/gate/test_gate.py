@@ -17,7 +17,7 @@ import pytest
 from fixtures.cases.suites import SUITES
 from fixtures.gate.baseline import Subject
 from fixtures.gate.recorded import RecordedBaseline
-from proofmark.gate.decision import Pairs, Policy, Rates
+from proofmark.gate.decision import Pairs, Rates, StoppingRule
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.outcome.verdict import judge
@@ -68,7 +68,7 @@ def sessions(law: Draw, effect: float, count: int = 60, pairs: int = 120) -> Cou
     """Outcomes of a metric whose head is `effect` times as fast, of two that are watched."""
     found: Counter[Outcome] = Counter()
     for seed in range(count):
-        chance, watched = random.Random(seed), Pairs(["core", "whole"], Policy(metrics=2))
+        chance, watched = random.Random(seed), Pairs(["core", "whole"], StoppingRule(metrics=2))
         while not watched.clear and len(watched.ratios()[0].head) < pairs:
             rates = [100 * effect * math.exp(law(chance)) for _ in range(2)]
             watched.add({"core": 100, "whole": 100}, dict(zip(("core", "whole"), rates, strict=True)))
@@ -92,7 +92,7 @@ def test_one_percent_slower_is_no_improvement() -> None:
 
 
 def test_an_outcome_stands_once_it_is_clear() -> None:
-    pairs = Pairs(["core"], Policy())
+    pairs = Pairs(["core"], StoppingRule())
     for _ in range(20):
         pairs.add({"core": 100}, {"core": 90})
     assert pairs.clear and pairs.alarming
@@ -108,13 +108,13 @@ def test_an_outcome_stands_once_it_is_clear() -> None:
 def test_a_metric_that_is_missing_or_impossible_is_refused(rates: Rates) -> None:
     for base, head in ((rates, {"core": 1.0}), ({"core": 1.0}, rates)):
         with pytest.raises(ValueError, match="core is missing on the"):
-            Pairs(["core"], Policy()).add(base, head)
+            Pairs(["core"], StoppingRule()).add(base, head)
 
 
 def test_the_error_is_shared_by_all_metrics() -> None:
     widths = list[float]()
     for metrics in (1, 50):
-        pairs = Pairs(["core"], Policy(metrics=metrics))
+        pairs = Pairs(["core"], StoppingRule(metrics=metrics))
         for n in range(40):
             pairs.add({"core": 1.0}, {"core": math.exp(n if n % 2 else -n)})
         (ratio,) = pairs.ratios()
@@ -174,7 +174,7 @@ def raced(
 
     coin = random.Random(7)
     return Race(
-        ["core"], Policy(), seconds, lambda: machine.now, lambda: coin.random() < 0.5, whole_runs=whole_runs
+        ["core"], StoppingRule(), seconds, lambda: machine.now, lambda: coin.random() < 0.5, whole_runs=whole_runs
     ).run(load)
 
 
@@ -192,7 +192,7 @@ def test_an_alarm_is_one_only_if_both_sides_loaded_anew_say_it_again_and_again()
     same = raced(Machine(1), 0.9)
     assert (
         (same.ratios[0].outcome, same.loadings)
-        == (Outcome.REGRESSION, Policy().loadings)
+        == (Outcome.REGRESSION, StoppingRule().loadings)
         == (same.ratios[0].outcome, 5)
     )
     assert len(same.ratios[0].base) == same.ratios[0].pairs == len(same.base_first)
@@ -228,12 +228,12 @@ def test_one_program_that_is_as_fast_as_it_was_loaded_is_not_called_another(luck
 
 
 def test_so_many_loadings_must_agree_as_luck_asks_for() -> None:
-    assert [Policy(metrics=metrics).loadings for metrics in (1, 2, 20, 100)] == [5, 5, 7, 9]
-    assert Policy(luck=0.01, again=0.01).loadings == 2
+    assert [StoppingRule(metrics=metrics).loadings for metrics in (1, 2, 20, 100)] == [5, 5, 7, 9]
+    assert StoppingRule(luck=0.01, again=0.01).loadings == 2
     for metrics in (1, 2, 20, 100):
-        policy = Policy(metrics=metrics)
-        lucky = (policy.luck + policy.share) * (policy.luck + policy.again) ** (policy.loadings - 1)
-        assert 2 * metrics * lucky <= policy.error
+        rule = StoppingRule(metrics=metrics)
+        lucky = (rule.luck + rule.share) * (rule.luck + rule.again) ** (rule.loadings - 1)
+        assert 2 * metrics * lucky <= rule.error
 
 
 def test_a_metric_that_stays_unclear_takes_no_time_from_one_that_is_clear() -> None:
@@ -245,7 +245,7 @@ def test_a_metric_that_stays_unclear_takes_no_time_from_one_that_is_clear() -> N
         whole = next(wholes, itertools.cycle([97.0, 99.0]))
         yield Fixed(clock, itertools.repeat(100.0), 100.0), Fixed(clock, whole, 90.0)
 
-    race = Race(["core", "whole"], Policy(metrics=2), 60.0, lambda: next(clock), lambda: True)
+    race = Race(["core", "whole"], StoppingRule(metrics=2), 60.0, lambda: next(clock), lambda: True)
     core, whole = race.run(load).ratios
     assert (core.outcome, len(core.loadings)) == (Outcome.REGRESSION, 5)
     assert (whole.outcome, len(whole.loadings)) == (Outcome.AMBIGUOUS, 2)
@@ -292,11 +292,11 @@ def test_what_was_clear_before_a_side_was_lost_is_no_alarm(good: int) -> None:
         whole = itertools.repeat(90.0) if steady else itertools.chain([97.0, 99.0] * 20, [0.0])
         yield Fixed(clock, itertools.repeat(100.0), 100.0), Fixed(clock, whole, 90.0)
 
-    policy = Policy(metrics=2)
-    raced = Race(["core", "whole"], policy, 60.0, lambda: next(clock), lambda: True).run(load)
+    rule = StoppingRule(metrics=2)
+    raced = Race(["core", "whole"], rule, 60.0, lambda: next(clock), lambda: True).run(load)
     core = raced.ratios[0]
     assert raced.problems and raced.loadings == good + 1 and (core.high or 1.0) < 0.98
-    assert core.outcome is core.outcome_at(policy.width, policy.loadings) is Outcome.AMBIGUOUS
+    assert core.outcome is core.outcome_at(rule.width, rule.loadings) is Outcome.AMBIGUOUS
 
 
 def test_a_budget_too_small_for_any_answer_is_ambiguous() -> None:
@@ -361,7 +361,7 @@ def test_a_record_that_is_gone_by_then_is_a_problem_of_the_run(tmp_path: Path) -
     config: Any = SimpleNamespace(stash={SUITES: suites}, option=SimpleNamespace(compare_unlike=True))
     baseline = RecordedBaseline(path, "record.json", config)
     subject = Subject(head.run_name, head, suites["inference"], "suites/x.py", (), print)
-    assert baseline.compare(subject, Policy(), 1.0).problems == ()
+    assert baseline.compare(subject, StoppingRule(), 1.0).problems == ()
     path.unlink()
-    (problem,) = baseline.compare(subject, Policy(), 1.0).problems
+    (problem,) = baseline.compare(subject, StoppingRule(), 1.0).problems
     assert "cannot be compared with: " in problem and "record.json" in problem and "\n" not in problem

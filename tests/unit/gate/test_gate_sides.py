@@ -32,7 +32,7 @@ from proofmark.errors import UsageError
 from proofmark.gate import sides as sides_module
 from proofmark.gate.alike import other_settings, other_task, unlike, unsound
 from proofmark.gate.base_tree import Repository, python_of
-from proofmark.gate.decision import Policy
+from proofmark.gate.decision import StoppingRule
 from proofmark.gate.race import SideLost
 from proofmark.gate.recorded import against
 from proofmark.gate.session import PIPES, Session, Task, Tree
@@ -237,7 +237,7 @@ def task(**changes: Any) -> Task:
 
 
 @pytest.mark.parametrize(
-    "changes, told",
+    "changes, expected",
     [
         ({"config": {"target": 0.8, "batch_size": 16}}, "target: 0.9 there, 0.8 here"),
         ({"config": {"target": 0.9, "extra": 1, "batch_size": 16}}, "extra: null there, 1 here"),
@@ -245,12 +245,12 @@ def task(**changes: Any) -> Task:
         ({"profile": "standard"}, 'profile: "embedded" there, "standard" here'),
     ],
 )
-def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) -> None:
-    assert other_task(task(), task(**changes), {"batch_size"}) == [told]
+def test_different_tasks_are_not_compared(changes: dict[str, Any], expected: str) -> None:
+    assert other_task(task(), task(**changes), {"batch_size"}) == [expected]
 
 
 @pytest.mark.parametrize(
-    "parameters, free, told",
+    "parameters, free, expected",
     [
         (("target",), {"target", "batch_size", "new"}, ["target: 0.9 there, 0.8 here"]),
         (("target",), (), ["target: 0.9 there, 0.8 here", "new: null there, 1 here"]),
@@ -258,10 +258,10 @@ def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) ->
         (None, {"target", "new"}, ["batch_size: 16 there, 64 here"]),
     ],
 )
-def test_the_base_says_what_of_it_is_the_task(parameters: Any, free: Any, told: list[str]) -> None:
+def test_the_base_says_what_of_it_is_the_task(parameters: Any, free: Any, expected: list[str]) -> None:
     """Whatever the head's files have made of its parameters; a key that is new is what they say."""
     head = task(config={"target": 0.8, "batch_size": 64, "new": 1})
-    assert other_task(task(parameters=parameters), head, free) == told
+    assert other_task(task(parameters=parameters), head, free) == expected
 
 
 def test_what_a_vendor_may_change_is_told() -> None:
@@ -284,17 +284,17 @@ def test_other_files_of_the_case_are_told_where_the_task_is_the_same() -> None:
     assert Task.model_validate(json.loads(whole.text())).case_hash == "a" * 64
 
 
-@pytest.mark.parametrize("config_hash, told", [("0" * 64, 1), ("1" * 64, 0)])
+@pytest.mark.parametrize("config_hash, expected", [("0" * 64, 1), ("1" * 64, 0)])
 def test_other_files_of_a_records_case_are_told_where_its_task_is_the_same(
-    tmp_path: Path, config_hash: str, told: int
+    tmp_path: Path, config_hash: str, expected: int
 ) -> None:
     then, now = judged(case_hash="a" * 64, config_hash=config_hash), judged(case_hash="b" * 64, config_hash="0" * 64)
     then.save(tmp_path / "record.json")
     found = object.__new__(RecordedBaseline)
     vars(found).update(_shown="old", _unlike=True, _records={then.run_name: (tmp_path / "record.json", then)})
-    compared = found.compare(Subject(then.run_name, now, suite, "case.py", (), lambda line: None), Policy(), 0.0)
+    compared = found.compare(Subject(then.run_name, now, suite, "case.py", (), lambda line: None), StoppingRule(), 0.0)
     lines = [line for line in compared.differences if line.startswith("the case's files differ")]
-    assert len(lines) == told and ("the task itself" in compared.differences) == (not told)
+    assert len(lines) == expected and ("the task itself" in compared.differences) == (not expected)
 
 
 def test_a_side_that_fails_otherwise_has_no_speed() -> None:
@@ -324,7 +324,7 @@ def begun() -> Compared:
 
 def test_a_record_is_held_against_with_what_sessions_may_differ_by() -> None:
     def core(seconds: float) -> Outcome:
-        return against(begun(), judged(), judged(seconds), suite, Policy()).ratios[0].outcome
+        return against(begun(), judged(), judged(seconds), suite, StoppingRule()).ratios[0].outcome
 
     assert core(1.2) is Outcome.REGRESSION
     assert core(0.8) is Outcome.IMPROVEMENT
@@ -340,18 +340,18 @@ def test_figures_of_a_damaged_record_are_no_end_of_the_comparison(base: Any, hea
         figures = (figure.model_copy(update={"value": value, "spread": spread}) for figure in whole.figures)
         return whole.with_figures(list(figures))
 
-    found = against(begun(), damaged(*base), damaged(*head), suite, Policy())
+    found = against(begun(), damaged(*base), damaged(*head), suite, StoppingRule())
     assert len(found.ratios) == 2 and not found.problems
 
 
 def test_a_metric_that_a_record_lacks_is_an_error() -> None:
     lacking = judged()
     lacking = lacking.with_figures([figure for figure in lacking.figures if figure.key != "whole"])
-    found = against(begun(), lacking, judged(), suite, Policy())
+    found = against(begun(), lacking, judged(), suite, StoppingRule())
     assert found.problems == ("whole is missing on a side",)
     assert judge(judged().model_copy(update={"compared": found})).kind is VerdictKind.ERROR
     failed = judged(dishonest=("it cheats",))
-    assert against(begun(), failed, judged(), suite, Policy()).problems == ("the base has no speed",)
+    assert against(begun(), failed, judged(), suite, StoppingRule()).problems == ("the base has no speed",)
 
 
 def test_an_unlike_record_is_told_by_what_differs() -> None:
@@ -367,11 +367,11 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
 
 
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
-    assert begun_comparison("old", None, "recorded", Policy()).error is None
-    assert begun_comparison("old", None, "rounds", Policy()).error == 0.01
+    assert begun_comparison("old", None, "recorded", StoppingRule()).error is None
+    assert begun_comparison("old", None, "rounds", StoppingRule()).error == 0.01
 
 
-@pytest.mark.parametrize("short, needed", [(True, Policy().loadings), (False, 1)])
+@pytest.mark.parametrize("short, needed", [(True, StoppingRule().loadings), (False, 1)])
 def test_how_many_loadings_are_needed_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool, needed: int
 ) -> None:
@@ -383,7 +383,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, differences=[])
     (tmp_path / "case.py").touch()
     subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
-    found = revision.compare(subject, Policy(), 0.0)
+    found = revision.compare(subject, StoppingRule(), 0.0)
     assert (found.loadings_needed, found.way) == (needed, "rounds" if short else "sessions")
 
 
@@ -410,7 +410,7 @@ def test_a_side_answers_rounds_until_it_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "program, told",
+    "program, expected",
     [
         ("print('ERROR: no device'); sys.exit(4)", "the base's session ended: ERROR: no device"),
         (READY + "commands.readline(); os.kill(os.getpid(), 9)", "the base's session ended: without a word"),
@@ -422,9 +422,9 @@ def test_a_side_answers_rounds_until_it_is_ended(tmp_path: Path) -> None:
         ("say(ready={'vendor': 3})", "what is no answer: ready.vendor"),
     ],
 )
-def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program: str, told: str) -> None:
+def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program: str, expected: str) -> None:
     side = session(tmp_path, program)
-    with pytest.raises(SideLost, match=told):
+    with pytest.raises(SideLost, match=expected):
         assert side.ready() and side.rates()
     side.end()
 
@@ -606,7 +606,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     revision.__dict__ |= {"_base": Tree("base", history, sys.executable, tmp_path), "_given": [], "_cache": tmp_path}
     revision.__dict__ |= {"_head": Tree("head", history, sys.executable, tmp_path)}
     subject = Subject("inference/net", judged(), suite, "test_a.py", (), lambda _: None)
-    compared = revision.compare(subject, Policy(), 10.0)
+    compared = revision.compare(subject, StoppingRule(), 10.0)
     assert compared.new == "the base does not support it: no fp16 here; its speed is compared with nothing"
     assert not compared.ratios and not compared.problems
     beside = judged().model_copy(update={"compared": compared})
@@ -682,10 +682,10 @@ def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
 def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_path: Path) -> None:
     then, revision = judged(), object.__new__(Revision)
     found = object.__new__(RecordedBaseline)
-    vars(found).update(told="comparing with old", _records={then.run_name: (tmp_path / "record.json", then)})
+    vars(found).update(description="comparing with old", _records={then.run_name: (tmp_path / "record.json", then)})
     gate = comparing.Gate(found, 0.02, 600.0)
     gate.look_for({then.run_name: "a.py", "inference/new": "b.py"})
-    assert gate.told == [
+    assert gate.description == [
         "comparing with old",
         "inference/new will be INSUFFICIENT: nothing to compare with: it has no record of inference/new, "
         f"but of {then.run_name}",
@@ -696,10 +696,10 @@ def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_p
     (history / "suites").mkdir()
     for name in ("test_a.py", "test_b.py"):
         (history / "suites" / name).touch()
-    vars(revision).update(told="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
+    vars(revision).update(description="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
     gate = comparing.Gate(revision, 0.02, 600.0)
     gate.look_for({"suite/a": "suites/test_a.py", "suite/new": "suites/test_new.py", "none/new": "none/test_new.py"})
-    assert [line.partition("with: ")[2] for line in gate.told[1:]] == [
+    assert [line.partition("with: ")[2] for line in gate.description[1:]] == [
         "it has no suites/test_new.py, but test_a.py; test_b.py there",
         "it has no none/test_new.py, but no cases there",
     ]
@@ -707,7 +707,7 @@ def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_p
 
 def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:
     shares: list[float] = []
-    base: Any = SimpleNamespace(told="", compare=lambda subject, policy, seconds: shares.append(seconds))
+    base: Any = SimpleNamespace(description="", compare=lambda subject, rule, seconds: shares.append(seconds))
     gate = comparing.Gate(base, 0.02, 600.0)
     gate.share_among(dict.fromkeys(("one", "two", "three"), 2))
     for run in ("one", "two"):

@@ -40,7 +40,7 @@ def test_what_only_the_session_can_tell(log: CaseLog, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "event, told",
+    "event, expected",
     [
         ({}, "None is no event"),
         ({"event": "applause"}, "applause is no event"),
@@ -54,8 +54,8 @@ def test_what_only_the_session_can_tell(log: CaseLog, kind: str) -> None:
         ({"event": "round", **a_round("engine", 1), "items": 1 << 70}, "larger than 64 bits"),
     ],
 )
-def test_what_is_no_event_is_not_written(log: CaseLog, event: Event, told: str) -> None:
-    with pytest.raises(ValueError, match=told) as caught:
+def test_what_is_no_event_is_not_written(log: CaseLog, event: Event, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
         log.take(event)
     assert len(str(caught.value).splitlines()) == 1 and log.path.read_bytes() == b""
 

@@ -151,13 +151,15 @@ def test_whole_log(log: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "quick, kind, told",
+    "quick, kind, expected",
     [
         (False, VerdictKind.PASS, ""),
         (True, VerdictKind.FAIL_HONESTY, "inputs that nobody has seen take it longer (2, bound 1.1)"),
     ],
 )
-def test_an_engine_that_is_quicker_on_the_data_is_no_pass(log: Path, quick: bool, kind: VerdictKind, told: str) -> None:
+def test_an_engine_that_is_quicker_on_the_data_is_no_pass(
+    log: Path, quick: bool, kind: VerdictKind, expected: str
+) -> None:
     """Whatever its process says of that check."""
     fresh = [0, 4, 5]
     times = [10_000_000 if number in fresh or not quick else 100_000 for number in range(12)]
@@ -168,13 +170,13 @@ def test_an_engine_that_is_quicker_on_the_data_is_no_pass(log: Path, quick: bool
         if fields.get("name") != "no slower when fresh"
     ]
     verdict = collect(written(log, events)).verdict
-    assert verdict is not None and verdict.kind is kind and told in "\n".join(verdict.reasons), verdict
+    assert verdict is not None and verdict.kind is kind and expected in "\n".join(verdict.reasons), verdict
 
 
 def test_of_engines_made_again_the_weakest_wall_is_recorded(log: Path) -> None:
     wall, none = Isolation(kind="wall", landlock=7, network="closed"), Isolation.none("no wall")
-    told = [("isolated", {"of": "engine", "isolation": kept.model_dump()}) for kept in (wall, none, wall)]
-    assert collect(written(log, [*good_events(), *told])).isolation == {"engine": none}
+    isolated = [("isolated", {"of": "engine", "isolation": kept.model_dump()}) for kept in (wall, none, wall)]
+    assert collect(written(log, [*good_events(), *isolated])).isolation == {"engine": none}
 
 
 WHOLE = b"".join(
@@ -345,7 +347,7 @@ def test_checks_of_what_was_not_repeated_stay(log: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "events, told",
+    "events, expected",
     [
         ([("step_begin", {"step": "audit"})], "step audit failed: it began and never ended"),
         (
@@ -364,12 +366,12 @@ def test_checks_of_what_was_not_repeated_stay(log: Path) -> None:
         ),
     ],
 )
-def test_an_audit_that_fails_is_no_pass(log: Path, events: list[Any], told: str | None) -> None:
+def test_an_audit_that_fails_is_no_pass(log: Path, events: list[Any], expected: str | None) -> None:
     """An engine that compiles the one model which it knows, and no other."""
     *before, begun, ended = good_events()
     verdict = collect(written(log, [*before, *events, begun, ended])).verdict
     assert verdict is not None
-    assert (verdict.kind, verdict.reasons) == (VerdictKind.ERROR, (told,)) if told else (VerdictKind.PASS, ())
+    assert (verdict.kind, verdict.reasons) == (VerdictKind.ERROR, (expected,)) if expected else (VerdictKind.PASS, ())
 
 
 def test_what_the_core_lost_to_the_loader_beside_it(log: Path) -> None:

@@ -19,30 +19,30 @@ GOOD = {"epochs": 5, "batch_size": 8, "learning_rate": 0.1}
 
 
 def trained(directory: Path, case: Net | None = None, **training: Any) -> tuple[torch.nn.Module, list[dict[str, Any]]]:
-    told: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
     parameters = {"training": GOOD | training, "seed": 0}
     config = EffectiveConfig("inference", "net", "embedded", "acme", parameters, {"batch_size": 8, "num_workers": 0})
     directory.mkdir()
     recipe = Recipe.model_validate(GOOD | training)
-    weights = train(case or Net(), config, recipe, directory, lambda **figures: told.append(figures))
+    weights = train(case or Net(), config, recipe, directory, lambda **figures: steps.append(figures))
     model = (case or Net()).create_model(config)
     model.load_state_dict(load_file(weights))
-    return model, told
+    return model, steps
 
 
 def test_it_learns_and_gives_the_same_weights_again(tmp_path: Path) -> None:
-    model, told = trained(tmp_path / "one")
+    model, steps = trained(tmp_path / "one")
     points, targets = Points().tensors
     assert Net().evaluator([model(points)], targets)[0] == 40
-    assert told[-1]["step"] == told[-1]["steps"] == 25
-    assert told[-1]["samples_per_second"] > 0 and told[-1]["loss"] < 0.7
+    assert steps[-1]["step"] == steps[-1]["steps"] == 25
+    assert steps[-1]["samples_per_second"] > 0 and steps[-1]["loss"] < 0.7
     again = trained(tmp_path / "other")[0].state_dict()
     assert all(torch.equal(tensor, again[name]) for name, tensor in model.state_dict().items())
 
 
 def test_images_in_another_memory_layout(tmp_path: Path) -> None:
-    model, told = trained(tmp_path / "one", Convolves(), channels_last=True)
-    assert model[1].weight.is_contiguous() and told[-1]["loss"] < 0.7  # type: ignore[index, union-attr]
+    model, steps = trained(tmp_path / "one", Convolves(), channels_last=True)
+    assert model[1].weight.is_contiguous() and steps[-1]["loss"] < 0.7  # type: ignore[index, union-attr]
 
 
 def test_a_training_that_fails_says_why(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofmark.inference.failure import told
+from proofmark.inference.failure import failure_text
 
 
 def raised(first: Exception, then: Exception | None) -> Exception:
@@ -36,6 +36,6 @@ def test_where_the_wall_may_be_the_reason_it_is_said(
     error: Exception, walled: bool, hint: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/own/engine")
-    text = told(error, [], walled=walled)
+    text = failure_text(error, [], walled=walled)
     assert text.startswith(f"{type(error).__name__}: ") and "traceback in worker.log" in text
     assert ("docs/isolation.md" in text) == hint

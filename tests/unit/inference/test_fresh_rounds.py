@@ -38,8 +38,8 @@ class Measured:
         self.data = Data(ITEMS)
         self._clock, self._folder = 0, folder
         monkeypatch.setattr("proofmark.measuring.window.time.perf_counter_ns", lambda: self._clock)
-        monkeypatch.setattr("proofmark.inference.timing.trial.SECOND_CHANCES", 0)
-        monkeypatch.setattr("proofmark.inference.timing.trial.APPEALS", 1)
+        monkeypatch.setattr("proofmark.inference.timing.honesty_round.SECOND_CHANCES", 0)
+        monkeypatch.setattr("proofmark.inference.timing.honesty_round.APPEALS", 1)
         monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
         self.samples = {row.numpy().tobytes() for row in self.data.dataset.tensors[0]}
 
@@ -210,5 +210,5 @@ def test_garbage_for_what_it_does_not_know_is_found(measured: Measured) -> None:
         measured.take(WORK)
         return (measured.answer(inputs) if known else [torch.zeros(len(inputs[0]), 10)]), 0.0
 
-    told = accusations(measured.events(engine))
-    assert any("fails 'answers alike when timed'" in each for each in told), told
+    found = accusations(measured.events(engine))
+    assert any("fails 'answers alike when timed'" in each for each in found), found

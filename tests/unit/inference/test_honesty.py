@@ -101,7 +101,7 @@ BY_PACE = (
 def the_honesty_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """One second chance, and no fresh batches in the timed rounds, which are in test_fresh_rounds.py."""
     monkeypatch.setattr("proofmark.measuring.mixed.MOST", 0)
-    monkeypatch.setattr("proofmark.inference.timing.trial.SECOND_CHANCES", 1)
+    monkeypatch.setattr("proofmark.inference.timing.honesty_round.SECOND_CHANCES", 1)
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 
 
@@ -112,7 +112,7 @@ def the_honesty_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path) -> None:
     data = Data()
     accusations, _ = measured(data, getattr(Cheats, cheat)(data), tmp_path)
-    assert any(accusation in told for told in accusations), accusations
+    assert any(accusation in line for line in accusations), accusations
 
 
 @pytest.mark.quiet
@@ -123,7 +123,7 @@ def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatc
     data = Data(328)
     data.take = lambda seconds: clock.__setitem__(0, clock[0] + round(seconds * 1e9))
     accusations, _ = measured(data, Cheats.knows_nearly_half_of_the_data(data), tmp_path)
-    assert any("no faster when timed" in told for told in accusations), accusations
+    assert any("no faster when timed" in line for line in accusations), accusations
     events = list(read_events(tmp_path / "events.jsonl"))
     batches = [event["batch_ns"] for event in events if event["event"] == "round" and event["of"] == "engine"]
     assert {sorted(each)[len(each) // 2] for each in batches} == {round(WORK * 1e9)}
@@ -146,8 +146,8 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
 
     accusations, accuracies = measured(data, engine, tmp_path)
     assert not accusations and len(accuracies) == 3
-    told = [event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed"]
-    assert any(re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", each) for each in told)
+    lines = [event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed"]
+    assert any(re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", each) for each in lines)
 
 
 @pytest.mark.quiet
@@ -156,8 +156,8 @@ def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, mo
     data = Data()
     accusations, _ = measured(data, Cheats.knows_when_it_is_timed(data), tmp_path)
     events = list(read_events(tmp_path / "events.jsonl"))
-    (told,) = (event["what"] for event in events if event["event"] == "disturbed")
-    assert not accusations and told.startswith("other processes took 30% of the cores while the engine took ")
+    (message,) = (event["what"] for event in events if event["event"] == "disturbed")
+    assert not accusations and message.startswith("other processes took 30% of the cores while the engine took ")
     (check,) = (event for event in events if event["event"] == "check" and event["name"] == "no faster when timed")
     assert check["passed"] and check["bound"] is None and check["figure"] > 1.25
 

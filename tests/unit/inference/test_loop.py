@@ -87,9 +87,9 @@ class TestWhatIsRun:
         assert met == [(2.0 * n, n) for n in range(50)]
 
     def test_progress_is_told_after_each_batch(self) -> None:
-        told: list[tuple[int, int]] = []
-        run(progress=lambda batches, items: told.append((batches, items)))
-        assert told == [(1, 4), (2, 8), (3, 10)]
+        reports: list[tuple[int, int]] = []
+        run(progress=lambda batches, items: reports.append((batches, items)))
+        assert reports == [(1, 4), (2, 8), (3, 10)]
 
     def test_nothing_weighed_is_no_accuracy(self) -> None:
         assert math.isnan(mean(run(evaluate=lambda outputs, targets: (0.0, 0.0))).compute())

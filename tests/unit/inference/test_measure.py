@@ -48,7 +48,7 @@ class Measured:
             {"precision": "fp32", "fp16": False, "log_freq": 1000, "min_seconds": 0.0, **configurations},
         )
         first = next(iter(self.loader))[0]
-        report: Callable[..., None] = lambda **told: self.notes.append(told.get("note", ""))  # noqa: E731
+        report: Callable[..., None] = lambda **figures: self.notes.append(figures.get("note", ""))  # noqa: E731
         self.bench = Bench(config, self.loader, first, lambda: Scoring(Mean(evaluate)), vendor, self.log, report)
 
     def events(self, kind: str) -> list[Event]:

@@ -78,7 +78,7 @@ def test_values_by_the_names_that_the_case_gives(computed: Any, names: list[str]
 
 
 @pytest.mark.parametrize(
-    "computed, names, told",
+    "computed, names, expected",
     [
         (0.5, ["a", "b"], "metric Answering: compute answers one value; the case names a, b"),
         ({"a": 1}, ["a", "b"], "metric Answering: compute answers a; the case names b too"),
@@ -89,8 +89,8 @@ def test_values_by_the_names_that_the_case_gives(computed: Any, names: list[str]
         ("update", ["a"], "metric Answering: update raises RuntimeError: no such class$"),
     ],
 )
-def test_what_is_no_value_is_told_in_a_line(computed: Any, names: list[str], told: str) -> None:
-    with pytest.raises(StepError, match=told):
+def test_what_is_no_value_is_told_in_a_line(computed: Any, names: list[str], expected: str) -> None:
+    with pytest.raises(StepError, match=expected):
         values(computed, *names)
 
 

@@ -165,25 +165,25 @@ class TestHost:
 
     @pytest.mark.parametrize("option", ["data_dir", "weights"])
     @pytest.mark.parametrize(
-        "name, told",
+        "name, expected",
         [
             ("none", "no such directory"),
             ("full/file", "cannot be read as a directory (Not a directory)"),
             ("empty", "nothing is in the directory"),
         ],
     )
-    def test_a_directory_that_is_none(self, full: str, tmp_path: Path, option: str, name: str, told: str) -> None:
+    def test_a_directory_that_is_none(self, full: str, tmp_path: Path, option: str, name: str, expected: str) -> None:
         (tmp_path / "empty").mkdir()
         bad = str(tmp_path / name)
         host = HostSettings(**{"data_dir": full, "weights": full} | {option: bad})
         (problem,) = host_problems(config("standard", host))
-        assert str(problem) == f"--{option.replace('_', '-')}: {told}: {bad}"
+        assert str(problem) == f"--{option.replace('_', '-')}: {expected}: {bad}"
 
     def test_all_that_is_wrong_is_told_at_once(self) -> None:
         host = HostSettings(data_dir="none", weights="none", engine_user="nobody")
-        told = [(problem.where, problem.what) for problem in host_problems(config(host=host))]
+        found = [(problem.where, problem.what) for problem in host_problems(config(host=host))]
         embedded = ("--data-dir", "the embedded profile brings its own data; add --profile standard")
-        assert told == [embedded, ("--weights", "no such directory: none")]
+        assert found == [embedded, ("--weights", "no such directory: none")]
         for suite in (TrainingSuite(), AutoMLSuite()):
             problems = suite.host_problems(config("standard", host, initial_weights=False), here=True)
             wheres = ["--data-dir", "--engine-user", "--weights"]

@@ -434,7 +434,7 @@ class TestOneThatRuns:
         assert not window.given[0].any() and inputs[0].any()
 
     @pytest.mark.parametrize(
-        "mood, told, detailed",
+        "mood, expected, detailed",
         [
             (1, r"RuntimeError: out of anvils \(\S+/vendors/acme/moody.py:\d+, traceback in worker.log\)", True),
             (2, "no anvils for this", False),
@@ -442,8 +442,8 @@ class TestOneThatRuns:
             (5, "the outputs have a tensor of type complex64; expected one of float32", False),
         ],
     )
-    def test_what_is_no_answer(self, engine: RemoteEngine, mood: int, told: str, detailed: bool) -> None:
-        with pytest.raises(EngineFailed, match=told) as caught:
+    def test_what_is_no_answer(self, engine: RemoteEngine, mood: int, expected: str, detailed: bool) -> None:
+        with pytest.raises(EngineFailed, match=expected) as caught:
             run_window(engine, asked(mood), nothing)
         assert bool(caught.value.detail) == detailed
 
@@ -557,7 +557,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "said, expected",
     [
         (answer(written([torch.ones(4)]), by=1), "it is to a call that was not made"),
         (answer(written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
@@ -573,9 +573,9 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
         (lambda _: b't{"failed": 3}', "failed"),
     ],
 )
-def test_an_answer_that_is_none(said: Callable[[bytes], bytes], told: str) -> None:
+def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -> None:
     engine = RemoteEngine(Peer(said))  # type: ignore[arg-type]
-    with pytest.raises(EngineFailed, match=told) as caught:
+    with pytest.raises(EngineFailed, match=expected) as caught:
         engine([torch.ones(4, 2)])
     assert len(str(caught.value).splitlines()) == 1
 
@@ -594,11 +594,11 @@ KEPT = Isolation().model_dump(mode="json")
 
 
 def tells(**content: Any) -> Callable[[bytes], bytes]:
-    return lambda _: protocol.as_json(protocol.TOLD, content)
+    return lambda _: protocol.as_json(protocol.REPLY, content)
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "said, expected",
     [
         ({"foo_time_reason": ["late"]}, "foo_time_reason"),
         ({"foo_time_reason": ""}, "expected a line of text"),
@@ -608,15 +608,15 @@ def tells(**content: Any) -> Callable[[bytes], bytes]:
         ({}, "foo_time_reason"),
     ],
 )
-def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], told: str) -> None:
+def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], expected: str) -> None:
     engine = RemoteEngine(Peer(tells(isolation=KEPT), tells(done=said)))  # type: ignore[arg-type]
-    with pytest.raises(EngineFailed, match=told) as caught:
+    with pytest.raises(EngineFailed, match=expected) as caught:
         engine.make({})
     assert len(str(caught.value).splitlines()) == 1 and engine.foo_time_reason is None
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "said, expected",
     [
         ([tells(done={"foo_time_reason": None})], "does not begin with how it is kept"),
         ([tells(isolation={"kind": "fortress"})], "isolation"),
@@ -624,9 +624,9 @@ def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], told: str) -> 
         ([tells(isolation=KEPT), tells(done={"foo_time_reason": None, "isolation": KEPT})], "isolation"),
     ],
 )
-def test_how_it_is_kept_is_its_first_word_and_no_other(said: list[Callable[[bytes], bytes]], told: str) -> None:
+def test_how_it_is_kept_is_its_first_word_and_no_other(said: list[Callable[[bytes], bytes]], expected: str) -> None:
     engine = RemoteEngine(Peer(*said))  # type: ignore[arg-type]
-    with pytest.raises(EngineFailed, match=told) as caught:
+    with pytest.raises(EngineFailed, match=expected) as caught:
         engine.make({})
     assert len(str(caught.value).splitlines()) == 1 and engine.isolation.kind == "process"
 
@@ -692,4 +692,4 @@ class TestSlots:
 
 def test_a_message_too_long() -> None:
     with pytest.raises(ValueError, match="expected 131072 at most"):
-        protocol.as_json(protocol.TOLD, json.loads('"' + "x" * (1 << 17) + '"'))
+        protocol.as_json(protocol.REPLY, json.loads('"' + "x" * (1 << 17) + '"'))

@@ -91,9 +91,9 @@ def test_an_honest_engine_has_its_rates(timed: Timed) -> None:
         timed.turned = True
         for _ in range(8):
             rounds.time()
-    told = [event for event in read_events(timed.log.path) if event["event"] == "short_round"]
-    assert len(told) == 16 and all(0 < each["core_ns"] <= each["whole_ns"] for each in told)
-    assert all(each["items"] % 16 == 0 and each["items"] >= 48 for each in told)
+    events = [event for event in read_events(timed.log.path) if event["event"] == "short_round"]
+    assert len(events) == 16 and all(0 < each["core_ns"] <= each["whole_ns"] for each in events)
+    assert all(each["items"] % 16 == 0 and each["items"] >= 48 for each in events)
 
 
 @pytest.mark.parametrize("way", ["constant", "remembers"])

@@ -39,9 +39,9 @@ def allowed(reference: float, items: int = ITEMS) -> float:
 @pytest.mark.parametrize("items", [100, ITEMS, 50_000])
 def test_it_is_bounded_by_how_many_samples_there_are(items: int) -> None:
     assert judged(0.7, 0.7 + allowed(0.7, items) - 1e-6, items) == (VerdictKind.PASS, "")
-    kind, told = judged(0.7, 0.7 + allowed(0.7, items) + 1e-6, items)
+    kind, reasons = judged(0.7, 0.7 + allowed(0.7, items) + 1e-6, items)
     assert kind is VerdictKind.FAIL_HONESTY
-    assert f"is better than the fp32 framework's 0.70000 by more than rounding makes of {items} samples" in told
+    assert f"is better than the fp32 framework's 0.70000 by more than rounding makes of {items} samples" in reasons
 
 
 def test_labels_by_heart_are_seen() -> None:

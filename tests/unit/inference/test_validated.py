@@ -46,7 +46,7 @@ def test_what_is_relied_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, told",
+    "changes, expected",
     [
         ({"accuracy": accuracy(framework_fp32=None)}, "its framework was not validated"),
         ({"dataset": None}, "its framework was not validated"),
@@ -56,14 +56,14 @@ def test_what_is_relied_on() -> None:
         ({"case_hash": None}, "it does not say of which files of its case its configuration is"),
     ],
 )
-def test_what_nothing_can_rely_on(changes: dict[str, Any], told: str) -> None:
+def test_what_nothing_can_rely_on(changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(UsageError) as refused:
         validated_by(record(**{**EARLIER, **changes}), "20260301-120000", "c" * 64)
-    assert str(refused.value) == told
+    assert str(refused.value) == expected
 
 
 @pytest.mark.parametrize(
-    "differs, changes, told",
+    "differs, changes, wanted",
     [
         ({}, {}, []),
         ({"case": "other"}, {}, ["is of inference/other, profile embedded; this is inference/net, profile embedded"]),
@@ -82,14 +82,14 @@ def test_what_nothing_can_rely_on(changes: dict[str, Any], told: str) -> None:
         ),
     ],
 )
-def test_whose_model_an_engine_is(differs: dict[str, Any], changes: dict[str, Any], told: list[str]) -> None:
+def test_whose_model_an_engine_is(differs: dict[str, Any], changes: dict[str, Any], wanted: list[str]) -> None:
     found = unvalidated(run(relied_on(**differs), **changes))
-    assert len(found) == len(told)
-    for line, expected in zip(found, told, strict=True):
+    assert len(found) == len(wanted)
+    for line, expected in zip(found, wanted, strict=True):
         assert line.startswith(f"the record given with --validated {expected}")
         assert line.endswith(("profile embedded", expected))
     score = Score(metric="top1", target=0.97, engine=0.98)
-    assert held_to(run(relied_on(**differs), **changes), score).framework_fp32 == (None if told else 0.98)
+    assert held_to(run(relied_on(**differs), **changes), score).framework_fp32 == (None if wanted else 0.98)
 
 
 def test_a_run_without_anything_to_rely_on_and_one_that_needs_nothing() -> None:

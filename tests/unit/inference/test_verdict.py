@@ -346,11 +346,11 @@ def test_good(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, tmp_path: Path) -> None:
-    changes, kind, told = REFUSED[name]
+    changes, kind, expected = REFUSED[name]
     made = record(**changes)
     verdict = judge(made)
     assert verdict.kind == kind, verdict
-    assert any(told in reason for reason in verdict.reasons), verdict.reasons
+    assert any(expected in reason for reason in verdict.reasons), verdict.reasons
     made.save(tmp_path / "record.json")
     assert judge(RunRecord.load(tmp_path / "record.json")) == verdict
 
@@ -405,7 +405,7 @@ def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, b
 
 
 @pytest.mark.parametrize(
-    "told, changes",
+    "expected, changes",
     [
         ("nothing was measured", {"engine": None}),
         ("the loader was not measured", {"engine": measurement().model_copy(update={"loader": None})}),
@@ -423,8 +423,8 @@ def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, b
         ),
     ],
 )
-def test_a_reason_is_told_in_these_words(told: str, changes: dict[str, Any]) -> None:
-    assert judge(record(**changes)).reasons[0] == told
+def test_a_reason_is_told_in_these_words(expected: str, changes: dict[str, Any]) -> None:
+    assert judge(record(**changes)).reasons[0] == expected
 
 
 def test_what_to_do_about_noise_is_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,8 +470,8 @@ def test_whole_is_at_most_what_it_contains_and_its_noise(stage: str) -> None:
 
 def test_rounds_are_counted_from_one() -> None:
     assert judge(record(engine=measurement({}, {"items": 1}))).reasons == ("engine round 2 ran 1 of 100 samples",)
-    told = judge(record(engine=measurement({}, {"core_seconds": 1.6}))).reasons
-    assert told == ("engine round 2: core time 1.6 s is not within the whole 1.5 s",)
+    reasons = judge(record(engine=measurement({}, {"core_seconds": 1.6}))).reasons
+    assert reasons == ("engine round 2: core time 1.6 s is not within the whole 1.5 s",)
 
 
 def test_a_latency_run_may_add_rounds_but_leave_none_out() -> None:

@@ -29,7 +29,7 @@ class Cache:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     @property
     def entry(self) -> Path:
@@ -38,13 +38,13 @@ class Cache:
 
     def get(self, case: Net | None = None, **parameters: Any) -> torch.nn.Module:
         """A model with the cache's weights; what was told is this call's."""
-        self.told = []
+        self.messages = []
         values = {"training": TRAINING, "seed": 0} | parameters
         host = HostSettings(cache_dir=str(self.directory))
         config = EffectiveConfig("inference", "net", "embedded", "acme", values, {}, host=host)
         torch.manual_seed(0)
         model = (case or Net()).create_model(config)
-        embedded_weights(case or Net(), model, config, self.told.append, lambda **figures: None)
+        embedded_weights(case or Net(), model, config, self.messages.append, lambda **figures: None)
         return model
 
 
@@ -64,23 +64,23 @@ def quickly(case: Net, config: EffectiveConfig, recipe: Recipe, directory: Path,
 
 def test_trained_once(cache: Cache) -> None:
     first = identify(cache.get(), "")
-    assert cache.told == ["no cached weights for net-embedded: training them"]
+    assert cache.messages == ["no cached weights for net-embedded: training them"]
     assert identify(cache.get(), "") == first
-    assert cache.told == []
+    assert cache.messages == []
 
 
 def test_another_recipe_is_stale(cache: Cache) -> None:
     cache.get()
     cache.get(training=TRAINING | {"epochs": 2})
-    assert len(cache.told) == 1 and "are stale" in cache.told[0] and str(cache.entry) in cache.told[0]
+    assert len(cache.messages) == 1 and "are stale" in cache.messages[0] and str(cache.entry) in cache.messages[0]
     cache.get(training=TRAINING | {"epochs": 2})
-    assert cache.told == []
+    assert cache.messages == []
 
 
 def test_how_a_run_is_judged_makes_no_weights_stale(cache: Cache) -> None:
     first = identify(cache.get(target=0.9, flops=8.0, warmup=3), "")
     assert identify(cache.get(target=0.5, flops=9.0, warmup=1), "") == first
-    assert cache.told == []
+    assert cache.messages == []
 
 
 def test_training_does_not_see_how_a_run_is_judged(cache: Cache) -> None:
@@ -97,13 +97,13 @@ def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest
     other = Net()
     other.data = "1"
     cache.get(other)
-    assert "are stale" in cache.told[0]
+    assert "are stale" in cache.messages[0]
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     cache.get(other)
-    assert "are stale" in cache.told[0]
+    assert "are stale" in cache.messages[0]
     monkeypatch.setattr("proofmark.inference.steps.weights._source", lambda module: "other code")
     cache.get(other)
-    assert "are stale" in cache.told[0]
+    assert "are stale" in cache.messages[0]
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
@@ -114,10 +114,10 @@ def test_damaged_weights_are_made_again(cache: Cache, damage: str) -> None:
     damaged = {"flip": bytes(content), "truncate": bytes(content[:-4]), "empty": b""}
     cache.entry.unlink() if damage == "delete" else cache.entry.write_bytes(damaged[damage])
     assert identify(cache.get(), "") == first
-    told = "incomplete" if damage == "delete" else "corrupt (checksum differs)"
-    assert len(cache.told) == 1 and told in cache.told[0]
+    damage_text = "incomplete" if damage == "delete" else "corrupt (checksum differs)"
+    assert len(cache.messages) == 1 and damage_text in cache.messages[0]
     cache.get()
-    assert cache.told == []
+    assert cache.messages == []
 
 
 def test_other_weights_with_a_fitting_manifest_are_made_again(cache: Cache) -> None:
@@ -133,7 +133,7 @@ def test_other_weights_with_a_fitting_manifest_are_made_again(cache: Cache) -> N
         (forgery := cache.entry.with_suffix(".forged")).write_bytes(cache.entry.read_bytes())
         manifest.write_text(json.dumps(content))
         assert identify(cache.get(), "") == first
-        assert cache.told == [f"cached weights {cache.entry} are not signed with this cache's key: training again"]
+        assert cache.messages == [f"cached weights {cache.entry} are not signed with this cache's key: training again"]
         forgery.replace(cache.entry)
 
 
@@ -164,7 +164,7 @@ def test_damaged_manifest(cache: Cache, content: bytes | None) -> None:
     manifest = cache.entry.with_suffix(".json")
     manifest.unlink() if content is None else manifest.write_bytes(content)
     assert identify(cache.get(), "") == first
-    assert len(cache.told) == 1 and "training again" in cache.told[0]
+    assert len(cache.messages) == 1 and "training again" in cache.messages[0]
 
 
 def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +177,9 @@ def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.Monke
         with pytest.raises(KeyboardInterrupt):
             cache.get(training=TRAINING | {"epochs": 2})
     cache.get()
-    assert cache.told == [], "what was there does for those who made it"
+    assert cache.messages == [], "what was there does for those who made it"
     cache.get(training=TRAINING | {"epochs": 2})
-    assert "are stale" in cache.told[0]
+    assert "are stale" in cache.messages[0]
 
 
 def test_what_a_killed_training_has_left_goes_with_the_next(cache: Cache) -> None:
@@ -198,10 +198,10 @@ def test_a_cache_that_cannot_be_written_is_used_where_it_is_valid(cache: Cache) 
     lock = cache.entry.with_suffix(".lock")
     lock.unlink()
     lock.mkdir()  # whoever is root may write everywhere, but to no directory
-    assert identify(cache.get(), "") == first and cache.told == []
+    assert identify(cache.get(), "") == first and cache.messages == []
     with pytest.raises(OSError, match=str(lock)):
         cache.get(training=TRAINING | {"epochs": 2})
-    assert identify(cache.get(), "") == first and cache.told == []
+    assert identify(cache.get(), "") == first and cache.messages == []
 
 
 def test_two_at_once_train_once(cache: Cache) -> None:
@@ -210,7 +210,7 @@ def test_two_at_once_train_once(cache: Cache) -> None:
     def one() -> None:
         mine = Cache(cache.directory)
         mine.get()
-        trained.extend(mine.told)
+        trained.extend(mine.messages)
 
     threads = [threading.Thread(target=one) for _ in range(3)]
     for thread in threads:

@@ -99,15 +99,17 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     assert gone(tmp_path)
 
 
-@pytest.mark.parametrize("size, told", [(1 << 19, None), (1 << 21, "the engine's process filled its own directory")])
+@pytest.mark.parametrize(
+    "size, expected", [(1 << 19, None), (1 << 21, "the engine's process filled its own directory")]
+)
 def test_what_was_laid_down_at_the_very_end_is_looked_at_too(
-    make: Any, tmp_path: Path, size: int, told: str | None
+    make: Any, tmp_path: Path, size: int, expected: str | None
 ) -> None:
     worker = make(config={"host": {"own_directory": 1 / 1024}})
     worker.run("fill:" + str(size), 30, lambda _: None)
     lost = worker.close()
-    assert lost is None if told is None else told in lost
-    assert (tmp_path / "own").exists() is (told is None), "whoever comes after it needs the disk"
+    assert lost is None if expected is None else expected in lost
+    assert (tmp_path / "own").exists() is (expected is None), "whoever comes after it needs the disk"
 
 
 def living(directory: Path) -> list[psutil.Process]:
@@ -142,9 +144,9 @@ def test_steps_are_answered_in_order(make: Any) -> None:
 
 
 def test_progress_comes_before_the_outcome(make: Any) -> None:
-    told: list[dict[str, Any]] = []
-    assert make().run("progress:500", None, told.append)["status"] == "done"
-    assert [message["step"] for message in told] == list(range(500))
+    messages: list[dict[str, Any]] = []
+    assert make().run("progress:500", None, messages.append)["status"] == "done"
+    assert [message["step"] for message in messages] == list(range(500))
 
 
 def test_an_answer_longer_than_a_pipe(make: Any) -> None:
@@ -152,7 +154,7 @@ def test_an_answer_longer_than_a_pipe(make: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "line, told",
+    "line, expected",
     [
         ("{", "not JSON"),
         ("[1]", "valid dictionary"),
@@ -165,9 +167,9 @@ def test_an_answer_longer_than_a_pipe(make: Any) -> None:
         ('{"step": 99999999999999999999}', "step"),
     ],
 )
-def test_an_answer_that_is_none_ends_the_child(make: Any, line: str, told: str) -> None:
+def test_an_answer_that_is_none_ends_the_child(make: Any, line: str, expected: str) -> None:
     child = make()
-    with pytest.raises(WorkerLost, match=told) as caught:
+    with pytest.raises(WorkerLost, match=expected) as caught:
         child.run(f"rubbish:{line}", None, nothing)
     assert len(str(caught.value).splitlines()) == 1
     with pytest.raises(WorkerLost):
@@ -222,8 +224,8 @@ def test_a_hang_is_told_with_where_it_was(
     child = make(patience=patience)
     with pytest.raises(WorkerLost, match=rf"gave no sign of life for \d+ s and was ended \({option}\)") as lost:
         child.run(f"stops:{doing}", None, nothing)
-    for told in (lost.value.detail or "", (tmp_path / "worker.log").read_text()):
-        assert "most recent call first" in told and "worker_main.py" in told
+    for expected in (lost.value.detail or "", (tmp_path / "worker.log").read_text()):
+        assert "most recent call first" in expected and "worker_main.py" in expected
     assert not living(tmp_path)
 
 
@@ -301,10 +303,10 @@ def test_ending_twice_is_no_mistake(make: Any) -> None:
 
 def test_a_silent_child_is_told_to_be_at_its_step(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "SILENCE", 0.1)
-    told: list[dict[str, Any]] = []
-    assert make().run("sleep:0.5", 60, told.append)["status"] == "done"
-    assert len(told) >= 2 and {message["silent"] for message in told} == {"sleep:0.5"}
-    assert told[-1]["seconds"] > told[0]["seconds"] > 0.05
+    messages: list[dict[str, Any]] = []
+    assert make().run("sleep:0.5", 60, messages.append)["status"] == "done"
+    assert len(messages) >= 2 and {message["silent"] for message in messages} == {"sleep:0.5"}
+    assert messages[-1]["seconds"] > messages[0]["seconds"] > 0.05
 
 
 @pytest.mark.parametrize("end", ["close", "kill"])
@@ -327,12 +329,12 @@ def test_endless_output_is_cut_in_the_middle(make: Any, tmp_path: Path) -> None:
     child = make()
     child.run("print:512", 60, nothing)
     child.close()
-    told = (tmp_path / "worker.log").read_bytes()
+    content = (tmp_path / "worker.log").read_bytes()
     printed = 512 * 65536 + len("the beginning\nthe end\n")
     left_out = printed - capped_log.HEAD - capped_log.TAIL
-    assert told.startswith(b"the beginning\n") and told.endswith(b"the end\n")
-    assert f"[{left_out} bytes left out here".encode() in told
-    assert len(told) < capped_log.HEAD + capped_log.TAIL + 100
+    assert content.startswith(b"the beginning\n") and content.endswith(b"the end\n")
+    assert f"[{left_out} bytes left out here".encode() in content
+    assert len(content) < capped_log.HEAD + capped_log.TAIL + 100
 
 
 def test_output_that_no_disk_takes_holds_nobody_up(tmp_path: Path) -> None:
@@ -352,9 +354,9 @@ def test_what_came_last_can_be_read_at_any_time(tmp_path: Path) -> None:
                 stream.write(b"." * min(4096, size - start))
             stream.write(b"end")
             _arrived(log, position + size + 3)
-            told = log.since(position)
-            assert told.endswith(b".end")
-            assert size > capped_log.TAIL or len(told) == size + 3
+            content = log.since(position)
+            assert content.endswith(b".end")
+            assert size > capped_log.TAIL or len(content) == size + 3
             assert log.since(log.received - 3) == b"end"
     log.finish()
 

@@ -64,7 +64,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, told",
+    "changes, expected",
     [
         ({"work_dir": None}, "work_dir: "),
         ({"work_dir": "here"}, "work_dir: expected an absolute path, found 'here'"),
@@ -109,11 +109,11 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"hosts": []}, "hosts: expected at least one; leave the key out"),
     ],
 )
-def test_what_a_cluster_file_may_not_say(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+def test_what_a_cluster_file_may_not_say(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, yaml.safe_dump(GOOD | changes))
     (problem,) = caught.value.problems
-    assert told in str(problem) and str(problem).startswith(str(tmp_path / "cluster.yaml"))
+    assert expected in str(problem) and str(problem).startswith(str(tmp_path / "cluster.yaml"))
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def vendor(directory: Path, *options: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("shm_size: 16", "shm_size: "),
         ("shm_size: 16 GB", "shm_size: "),
@@ -209,12 +209,12 @@ def vendor(directory: Path, *options: str) -> Any:
         ("network: host", "network: unknown key"),
     ],
 )
-def test_what_a_container_yaml_may_not_say(tmp_path: Path, text: str, told: str) -> None:
+def test_what_a_container_yaml_may_not_say(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "container.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match="container.yaml") as caught:
         container_of(vendor(tmp_path), "image", "docker")
     (problem,) = caught.value.problems
-    assert told in str(problem)
+    assert expected in str(problem)
 
 
 def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path) -> None:

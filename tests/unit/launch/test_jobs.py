@@ -40,7 +40,9 @@ def job(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> JobFile:
     )
 
 
-def told(job: JobFile, capsys: pytest.CaptureFixture[str], command: str, *arguments: str) -> tuple[int, str, str]:
+def run_command(
+    job: JobFile, capsys: pytest.CaptureFixture[str], command: str, *arguments: str
+) -> tuple[int, str, str]:
     """Exit code, output and errors of a command."""
     code = jobs.main(["--cache-dir", str(Path(job.directory).parent), command, *arguments])
     output, errors = capsys.readouterr()
@@ -50,27 +52,27 @@ def told(job: JobFile, capsys: pytest.CaptureFixture[str], command: str, *argume
 def refused(job: JobFile, capsys: pytest.CaptureFixture[str], identifier: str, words: str) -> None:
     """One clear line, and nothing done, whatever is asked."""
     for command in ("status", "logs", "stop"):
-        code, output, errors = told(job, capsys, command, identifier)
+        code, output, errors = run_command(job, capsys, command, identifier)
         assert code == 4 and output == "" and errors.count("\n") == 1, errors
         assert errors.startswith("ERROR: ") and words in errors, errors
 
 
 def test_a_job_that_runs_is_known_to_everybody_else(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
     assert reattach(index_in(str(Path(job.directory).parent)), job.id).file == job
-    code, output, _ = told(job, capsys, "list")
+    code, output, _ = run_command(job, capsys, "list")
     assert code == 0 and job.id in output and "training/tiny/1x1" in output and "running" in output
     job.end("succeeded").end("failed")
-    assert told(job, capsys, "list")[1] == ""
-    assert "succeeded" in told(job, capsys, "list", "--all")[1]
-    assert told(job, capsys, "status", job.id)[0] == 0
+    assert run_command(job, capsys, "list")[1] == ""
+    assert "succeeded" in run_command(job, capsys, "list", "--all")[1]
+    assert run_command(job, capsys, "status", job.id)[0] == 0
 
 
 def test_hosts_are_to_come_only_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run").mkdir()
     job = JobFile.begin(index_in(str(tmp_path)), "training/tiny/1x1", "ssh", tmp_path / "run")
-    assert told(job, capsys, "list")[1].endswith("no host yet\n")
+    assert run_command(job, capsys, "list")[1].endswith("no host yet\n")
     job.end("failed")
-    assert told(job, capsys, "list", "--all")[1].endswith("no host\n")
+    assert run_command(job, capsys, "list", "--all")[1].endswith("no host\n")
 
 
 def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +82,7 @@ def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.Cap
     (home / "worker.log").write_text("own\n")
     assert dict(job.logs({})) == {"noderank0/agent.log": b"first\x1b[2J", "worker.log": b"own\n"}
     assert dict(job.logs({"noderank0/agent.log": 5, "worker.log": 4})) == {"noderank0/agent.log": b"\x1b[2J"}
-    code, output, _ = told(job, capsys, "logs", job.id)
+    code, output, _ = run_command(job, capsys, "logs", job.id)
     assert code == 0 and "==> noderank0/agent.log <==\nfirst?[2J\n" in output
 
 
@@ -114,7 +116,7 @@ def test_a_job_is_ended_by_its_mark(
 
     leading = threading.Thread(target=session)
     leading.start()
-    code, output, _ = told(job, capsys, "stop", job.id)
+    code, output, _ = run_command(job, capsys, "stop", job.id)
     leading.join()
     assert (code, output) == (0, f"{job.id}  failed\n") and job.is_asked_to_stop()
 
@@ -129,9 +131,9 @@ def test_what_is_left_of_a_session_that_crashed_is_ended(
     with subprocess.Popen(["true"]) as gone:
         session = ProcessIdentity.of(gone.pid)
     job.note(session=session)
-    assert told(job, capsys, "list")[1] == "" and "lost" in told(job, capsys, "list", "--all")[1]
-    assert told(job, capsys, "status", job.id)[0] == 1
-    assert told(job, capsys, "stop", job.id)[:2] == (0, f"{job.id}  lost\n")
+    assert run_command(job, capsys, "list")[1] == "" and "lost" in run_command(job, capsys, "list", "--all")[1]
+    assert run_command(job, capsys, "status", job.id)[0] == 1
+    assert run_command(job, capsys, "stop", job.id)[:2] == (0, f"{job.id}  lost\n")
     assert sleeper.wait() == -9
 
 
@@ -144,9 +146,9 @@ def test_a_job_of_another_host_is_neither_lost_nor_ended(
     """Login nodes share a home: what of it only the other one can see is not judged here."""
     there = ProcessIdentity(1, 7, "the boot of another machine")
     job = job.note(session=there, agent=there, host="login2")
-    code, output, _ = told(job, capsys, "list")
+    code, output, _ = run_command(job, capsys, "list")
     assert code == 0 and "unseen" in output and "; of host login2, cannot be seen from here\n" in output
-    code, output, errors = told(job, capsys, "stop", job.id)
+    code, output, errors = run_command(job, capsys, "stop", job.id)
     assert code == 4 and output == "" and "is of host login2, and cannot be seen from here: end it there" in errors
     assert not job.is_asked_to_stop() and sleeper.poll() is None
     monkeypatch.setattr(job_file, "MOST", 0)
@@ -161,7 +163,7 @@ def test_a_session_of_another_host_is_asked_to_end_its_job_on_hosts(
     there = ProcessIdentity(1, 7, "the boot of another machine")
     job = job.note(session=there, agent=None, mark=None, hosts=("a",), host="login2")
     monkeypatch.setattr(reattached, "PATIENCE", 0.2)
-    code, _, errors = told(job, capsys, "stop", job.id)
+    code, _, errors = run_command(job, capsys, "stop", job.id)
     assert code == 4 and "its session, process 1 of host login2, has not ended it" in errors
     assert job.is_asked_to_stop()
 
@@ -171,7 +173,7 @@ def test_a_process_of_somebody_else_is_not_touched(
 ) -> None:
     assert job.agent is not None and job.agent.ticks is not None
     job.note(agent=ProcessIdentity(sleeper.pid, job.agent.ticks - 1, job.agent.boot))
-    code, output, errors = told(job, capsys, "stop", job.id)
+    code, output, errors = run_command(job, capsys, "stop", job.id)
     assert code == 4 and output == "" and errors.count("\n") == 1
     assert f"its process id {sleeper.pid} belongs to another process now; nothing was ended" in errors
     assert sleeper.poll() is None

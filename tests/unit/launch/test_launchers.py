@@ -65,7 +65,7 @@ def test_one_of_a_package(install: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "source, told",
+    "source, expected",
     [
         ("1/0", r"launcher 'bad' cannot be imported: ZeroDivisionError: .*bad_launcher.py:1\)"),
         (
@@ -75,10 +75,10 @@ def test_one_of_a_package(install: object) -> None:
         ("", "expected an attribute 'launcher'"),
     ],
 )
-def test_one_that_is_broken_harms_nobody_else(install: object, source: str, told: str) -> None:
+def test_one_that_is_broken_harms_nobody_else(install: object, source: str, expected: str) -> None:
     assert callable(install)
     install("bad", source)
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=expected) as caught:
         find_launcher("bad")
     assert "\n" not in str(caught.value)
     assert left_aside(Cluster(work_dir="/w", partition="p"), "ssh") == ["partition"]

@@ -47,18 +47,18 @@ def reports(**changed: Any) -> list[HostReport]:
 
 
 @pytest.mark.parametrize(
-    "changed, told",
+    "changed, expected",
     [
         ({"python": "3.12.1"}, "Python is 3.12.1, on first it is 3.11.9"),
         ({"versions": FACTS["versions"] | {"torch": "2.12.0"}}, "torch is 2.12.0, on first it is 2.13.0"),
         ({"data": "bb"}, "the files of the data directory are not those of first"),
     ],
 )
-def test_hosts_that_differ(changed: dict[str, Any], told: str) -> None:
+def test_hosts_that_differ(changed: dict[str, Any], expected: str) -> None:
     both = reports(**changed)
     compare(both)
-    assert (both[0].problems, both[1].problems) == ([], [told])
-    assert told in table(both) and "ok" in table(both)
+    assert (both[0].problems, both[1].problems) == ([], [expected])
+    assert expected in table(both) and "ok" in table(both)
 
 
 def test_hosts_that_are_alike() -> None:
@@ -93,7 +93,7 @@ class Answers:
 
 
 @pytest.mark.parametrize(
-    "host, told",
+    "host, expected",
     [
         (Answers(ahead=3.0), "its clock is 3.0 s ahead of this machine's"),
         (Answers(ahead=-60.0), "its clock is 60.0 s behind this machine's"),
@@ -105,11 +105,11 @@ class Answers:
         (Answers(data=None), "there is no directory /data"),
     ],
 )
-def test_a_host_that_is_not_ready(host: Any, told: str) -> None:
+def test_a_host_that_is_not_ready(host: Any, expected: str) -> None:
     report = HostReport(0, "first")
     asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
     (found,) = report.problems
-    assert told in found
+    assert expected in found
 
 
 def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -178,20 +178,20 @@ def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "order, fields, told",
+    "order, fields, expected",
     [
         ("take", {"sizes": {"0" * 64: 1}, "body": b"x"}, "damaged on its way"),
         ("no_such_order", {}, "no_such_order"),
         ("facts", {}, "missing"),
     ],
 )
-def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(HostError, match=told):
+def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], expected: str) -> None:
+    with pytest.raises(HostError, match=expected):
         far_end(("open", {"work_dir": str(tmp_path)}), (order, fields))
 
 
 @pytest.mark.parametrize(
-    "program, told",
+    "program, expected",
     [
         ("print('Welcome'); import time; time.sleep(99)", "no answer within 2 s"),
         ("while True: print('x' * 4096)", "no far end spoke up"),
@@ -200,11 +200,11 @@ def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], t
         ("import sys; sys.exit(3)", "exit code 3"),
     ],
 )
-def test_what_is_no_far_end(program: str, told: str) -> None:
+def test_what_is_no_far_end(program: str, expected: str) -> None:
     async def tried() -> None:
         await Connection().open([sys.executable, "-uc", program], 2)
 
-    with pytest.raises(HostError, match=told):
+    with pytest.raises(HostError, match=expected):
         asyncio.run(tried())
 
 
@@ -246,7 +246,7 @@ def test_a_hosts_description_is_its_last_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "said, expected",
     [
         ("", "it answers what is no description: nothing"),
         ("5", "it answers what is no description: Input should be a valid dictionary"),
@@ -255,23 +255,23 @@ def test_a_hosts_description_is_its_last_line() -> None:
         (json.dumps(KNOWN | {"devices": -1}), "it answers what is no description: devices: Input should be greater"),
     ],
 )
-def test_what_is_no_description_is_a_line(said: str, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)) as refused:
+def test_what_is_no_description_is_a_line(said: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(expected)) as refused:
         facts(said)
     assert str(refused.value).isprintable()
 
 
 @pytest.mark.parametrize(
-    "scale, known, told",
+    "scale, known, expected",
     [
         ("A100x2x8", {}, "scale A100x2x8 is for another chip than its H100 80GB"),
         ("H100x2x9", {}, "scale H100x2x9 needs 9 devices, it has 8"),
         ("2x8", {"busy": ["device 3 is used by process 7"]}, "device 3 is used by process 7"),
     ],
 )
-def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], told: str) -> None:
+def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], expected: str) -> None:
     host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
-    assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
+    assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [expected]
     assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
 
 

@@ -129,7 +129,7 @@ def test_some_batches_of_a_round_give_way_to_fresh_ones() -> None:
     assert 0 < len(fresh) <= 2 * (202 // SHARE) and len(noted) > len(fresh)
     for each in noted:
         assert len(each.rows) == len(each.answers) == ROWS
-        assert all(torch.equal(asked[0] * 10, told[0]) for asked, told in zip(each.rows, each.answers, strict=True))
+        assert all(torch.equal(asked[0] * 10, answer[0]) for asked, answer in zip(each.rows, each.answers, strict=True))
         if each.held is not None:
             assert each.held[0][0][:, 0].tolist() == each.held[1].tolist(), "the data's own, to be answered afterwards"
     assert mixed.spent_ns > 0

@@ -168,10 +168,12 @@ def test_on_a_crowded_machine_there_is_no_accusation_and_no_result() -> None:
     check = fresh_pace(rounds(np.random.default_rng(1), 0.5, NOISE))
     assert check is not None and not check.passed
     assert excused(check, CONTENDED - 0.01) == (check, [])
-    found, (told,) = excused(check, CONTENDED)
+    found, (message,) = excused(check, CONTENDED)
     assert found.passed and found.bound is None and found.figure == check.figure
-    assert told.startswith("other processes took 10% of the cores, so nobody is accused of this: in the timed rounds, ")
-    assert re.search(r"inputs that nobody has seen take it longer \(1\.9\d* times\)$", told)
+    assert message.startswith(
+        "other processes took 10% of the cores, so nobody is accused of this: in the timed rounds, "
+    )
+    assert re.search(r"inputs that nobody has seen take it longer \(1\.9\d* times\)$", message)
     honest = fresh_pace(rounds(np.random.default_rng(1), 0.0, NOISE))
     assert honest is not None and excused(honest, 0.5) == (honest, [])
 

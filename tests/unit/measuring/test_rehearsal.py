@@ -192,10 +192,10 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_told_before_weights_are_trained(rehearsed: Rehearsed, wrong: str) -> None:
-    case, told = WRONG[wrong]
+    case, expected = WRONG[wrong]
     outcome = rehearsed.run(case)
     assert (outcome["status"], outcome["kind"]) == ("failed", "error")
-    assert told in outcome["reason"], outcome["reason"]
+    assert expected in outcome["reason"], outcome["reason"]
     assert not rehearsed.trained
 
 

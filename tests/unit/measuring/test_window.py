@@ -50,7 +50,7 @@ class LazyTuple(Trap, tuple[Any, ...]):
 
 
 @pytest.mark.parametrize(
-    "returned, told",
+    "returned, expected",
     [
         (LazyTuple(([torch.ones(4, 1)], 0.0)), "a LazyTuple; expected a tuple of outputs and foo_time"),
         (([torch.ones(4, 1)],), "a tuple of 1; expected a tuple of outputs and foo_time"),
@@ -74,8 +74,8 @@ class LazyTuple(Trap, tuple[Any, ...]):
         (([torch.ones(4, 1)], None), "foo_time is a NoneType; expected a float"),
     ],
 )
-def test_what_is_no_answer_is_refused_before_anything_of_it_is_used(returned: Any, told: str) -> None:
-    with pytest.raises(StepError, match=told):
+def test_what_is_no_answer_is_refused_before_anything_of_it_is_used(returned: Any, expected: str) -> None:
+    with pytest.raises(StepError, match=expected):
         run_window(lambda inputs: returned, INPUTS, nothing)
 
 

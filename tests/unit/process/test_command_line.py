@@ -64,5 +64,5 @@ def test_nor_is_it_where_an_error_would_be_told(lines: int) -> None:
 
 @pytest.mark.parametrize("program", ["proofmark", "suites.automl.from_config_yml", FROM_ORIGINAL])
 def test_a_command_line_that_cannot_be_understood_is_one_line_and_exit_code_4(program: str) -> None:
-    code, told = ran("-m", program, "--no-such-option")
-    assert code == 4 and told.startswith("ERROR: ") and told.count("\n") == 1
+    code, message = ran("-m", program, "--no-such-option")
+    assert code == 4 and message.startswith("ERROR: ") and message.count("\n") == 1

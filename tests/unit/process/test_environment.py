@@ -83,7 +83,7 @@ def test_variables_that_a_vendor_may_need(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("variables: [A]", "variables: "),
         ("variables: {A: [1]}", "variables.A: "),
@@ -96,10 +96,10 @@ def test_variables_that_a_vendor_may_need(tmp_path: Path, name: str) -> None:
         ("cases: {inference/net: {vars: {}}}", "cases.inference/net.vars: unknown key"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load_environment(write(tmp_path, text))
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_what_is_missing_is_one_line_with_what_installs_it(tmp_path: Path) -> None:

@@ -86,8 +86,10 @@ def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path:
         until(lambda: process._child.has_ended() and not directory.exists(), "its end")
     finally:
         assert "ended by itself with code -9" in (process.stop() or "")
-    told = f"it filled its own directory with more than the {guard.MOST >> 30} GiB that it may keep, and was ended\n"
-    assert (tmp_path / "monitor.err").read_text() == told
+    expected = (
+        f"it filled its own directory with more than the {guard.MOST >> 30} GiB that it may keep, and was ended\n"
+    )
+    assert (tmp_path / "monitor.err").read_text() == expected
 
 
 def test_a_monitor_that_ends_by_itself_tidies_up_before(vendors: Path, tmp_path: Path) -> None:

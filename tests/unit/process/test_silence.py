@@ -100,12 +100,12 @@ def test_what_is_told_names_the_option(time: Time, message: dict[str, Any], opti
 
 
 def test_a_loader_gives_a_sign_with_every_batch() -> None:
-    told: list[dict[str, Any]] = []
+    signs: list[dict[str, Any]] = []
     loader: DataLoader[Any] = Net().build_dataloader(None)
-    audible = AudibleLoader(loader, lambda **message: told.append(message))
+    audible = AudibleLoader(loader, lambda **message: signs.append(message))
     assert len(audible) == 5 and audible.dataset is loader.dataset
     for number, (inputs, _) in enumerate(audible, 1):
-        assert len(inputs[0]) == 8 and told == [CALLS] * number
+        assert len(inputs[0]) == 8 and signs == [CALLS] * number
 
 
 def test_signs_pass_where_they_turn_and_else_now_and_then(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from proofmark.process import wall_clock
 from proofmark.record.events.log import EventLog, read_events, seconds_between
 
 ROOT = str(Path(wall_clock.__file__).parents[1])
-TOLD = "from proofmark.process.wall_clock import now; print(now())"
+SHOWS_NOW = "from proofmark.process.wall_clock import now; print(now())"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
@@ -36,10 +36,10 @@ def test_events_are_in_order_however_the_clock_is_set(tmp_path: Path, settings_o
     assert seconds_between(events[0], events[-1]) >= 0 == seconds_between(events[-1], events[0])
 
 
-def told(**environment: str) -> float:
+def now_elsewhere(**environment: str) -> float:
     """What a process shows that is started with a session's reading of the clock."""
     ran = subprocess.run(
-        [sys.executable, "-c", TOLD],
+        [sys.executable, "-c", SHOWS_NOW],
         env={**os.environ, "PYTHONPATH": ROOT, **environment},
         capture_output=True,
         text=True,
@@ -51,16 +51,16 @@ def told(**environment: str) -> float:
 @pytest.fixture
 def epoch() -> str:
     """What this process tells those that it starts: an hour less than the clock shows."""
-    boot, _, told = os.environ[wall_clock.EPOCH].rpartition(" ")
-    return f"{boot} {int(told) - 3600 * 10**9}"
+    boot, _, reading = os.environ[wall_clock.EPOCH].rpartition(" ")
+    return f"{boot} {int(reading) - 3600 * 10**9}"
 
 
 def test_processes_of_a_session_count_from_the_same_reading(epoch: str) -> None:
     before = wall_clock.now() - 3600
-    assert before < told(**{wall_clock.EPOCH: epoch}) < wall_clock.now() - 3600
+    assert before < now_elsewhere(**{wall_clock.EPOCH: epoch}) < wall_clock.now() - 3600
 
 
 @pytest.mark.parametrize("spoilt", ["", "another boot 17", "17", "{boot} x"])
 def test_another_machines_reading_is_none(spoilt: str) -> None:
     boot = os.environ[wall_clock.EPOCH].rpartition(" ")[0]
-    assert abs(told(**{wall_clock.EPOCH: spoilt.format(boot=boot)}) - time.time()) < 600
+    assert abs(now_elsewhere(**{wall_clock.EPOCH: spoilt.format(boot=boot)}) - time.time()) < 600

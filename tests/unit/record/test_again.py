@@ -28,21 +28,21 @@ class Made(AutoMLSuite):
         return self._made
 
 
-def told(said: AutoMLRecord, made: AutoMLRecord, folder: Path) -> list[str]:
+def faults_of(said: AutoMLRecord, made: AutoMLRecord, folder: Path) -> list[str]:
     suite = Made(made)
     said = said.with_figures(suite.figures(said))
     return [fault for fault in faults(suite, said, folder) if "verdict" not in fault]
 
 
 def test_what_follows_from_its_logs_is_not_complained_of(tmp_path: Path) -> None:
-    assert told(record(*TRIALS), record(*TRIALS), tmp_path) == []
+    assert faults_of(record(*TRIALS), record(*TRIALS), tmp_path) == []
 
 
 def test_a_value_is_named_by_its_place_and_a_type_is_a_value(tmp_path: Path) -> None:
     said = record(*TRIALS, config={"min_seconds": 60.0, "fused": 1})
     changed = tuple(each.model_copy(update={"device": "1"}) if each.number == 17 else each for each in TRIALS)
     made = record(*changed, config={"min_seconds": 60.0, "fused": True})
-    assert sorted(told(said, made, tmp_path)) == [
+    assert sorted(faults_of(said, made, tmp_path)) == [
         "config.fused is 1, its logs say true",
         "trials[17].device is '0', its logs say '1'",
     ]
@@ -50,21 +50,21 @@ def test_a_value_is_named_by_its_place_and_a_type_is_a_value(tmp_path: Path) -> 
 
 def test_a_record_of_before_lacks_fields_and_is_judged_by_what_its_logs_say(tmp_path: Path) -> None:
     before = tuple(TrialRecord.model_validate(each.model_dump(exclude={"asked"})) for each in TRIALS)
-    assert told(record(*before), record(*TRIALS), tmp_path) == []
+    assert faults_of(record(*before), record(*TRIALS), tmp_path) == []
     given = (*TRIALS[:17], trial(17, asked=0), *TRIALS[18:])
     suite, said = Made(record(*given)), record(*before)
     said = said.model_copy(update={"verdict": judge(said, suite.stages(said))})
     found = list(faults(suite, said.with_figures(suite.figures(said)), tmp_path))
     assert len(found) == 1 and "trial 17 says that it did 1 epochs, of which it was given 0" in found[0]
     other = (trial(0, asked=2), *TRIALS[1:])
-    assert told(record(*other), record(*TRIALS), tmp_path) == ["trials[0].asked is 2, its logs say 1"]
+    assert faults_of(record(*other), record(*TRIALS), tmp_path) == ["trials[0].asked is 2, its logs say 1"]
 
 
 def test_a_record_from_before_parameters_were_named_is_judged_by_its_logs(tmp_path: Path) -> None:
     made = record(*TRIALS, parameters=("min_seconds",))
-    assert told(record(*TRIALS), made, tmp_path) == []
+    assert faults_of(record(*TRIALS), made, tmp_path) == []
     other = record(*TRIALS, parameters=())
-    assert told(other, made, tmp_path) == ["parameters is 0 of them, its logs say 1 of them"]
+    assert faults_of(other, made, tmp_path) == ["parameters is 0 of them, its logs say 1 of them"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_another_version_or_commit_made_is_told_with_that(
     known = Known(value=commit) if commit else Known(reason="nobody knows")
     provenance = Provenance(commit=known, clean=True, vendor_version=known, vendor_sha256=known)
     said, made = (record(*TRIALS, seed=seed, versions=versions, provenance=provenance) for seed in (1, 2))
-    assert told(said, made, tmp_path) == [f"seed is 1, its logs say 2{hint}"]
+    assert faults_of(said, made, tmp_path) == [f"seed is 1, its logs say 2{hint}"]
 
 
 def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +95,6 @@ def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monk
 
     monkeypatch.setattr(AutoMLRecord, "model_dump", whole)
     changed = tuple(each.model_copy(update={"host": "there"}) for each in TRIALS)
-    found = told(record(*TRIALS), record(*changed), tmp_path)
+    found = faults_of(record(*TRIALS), record(*changed), tmp_path)
     assert found[0] == "trials[0].host is 'here', its logs say 'there'" and len(found) == NAMED + 1
     assert found[-1] == f"and {len(TRIALS) - NAMED} values more are not what its logs say"

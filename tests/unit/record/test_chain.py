@@ -41,9 +41,9 @@ def test_as_it_was_written(log: ChainedLog) -> None:
 def test_what_is_no_file_in_its_place_is_told_and_not_waited_for(log: ChainedLog, lay: Callable[[Path], None]) -> None:
     log.path.unlink()
     lay(log.path)
-    told = "events.jsonl: it is no plain file, such as a pipe, and not read"
-    assert changes(log.path, log.seal) == [told]
-    assert list(read_events(log.path)) == [{"event": CORRUPT, "what": told}]
+    expected = "events.jsonl: it is no plain file, such as a pipe, and not read"
+    assert changes(log.path, log.seal) == [expected]
+    assert list(read_events(log.path)) == [{"event": CORRUPT, "what": expected}]
 
 
 def test_it_goes_on_after_a_seal(log: ChainedLog) -> None:
@@ -87,7 +87,7 @@ def rewritten(old: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, expected",
     [
         (edited, "line 3, does not follow what was written before it"),
         (edited_at_the_end, "line 4, is not what was written last"),
@@ -101,10 +101,12 @@ def rewritten(old: list[str]) -> list[str]:
         (lambda old: [], "has 0 events, 4 were written"),
     ],
 )
-def test_whatever_is_done_to_it_is_seen(log: ChainedLog, change: Callable[[list[str]], list[str]], told: str) -> None:
+def test_whatever_is_done_to_it_is_seen(
+    log: ChainedLog, change: Callable[[list[str]], list[str]], expected: str
+) -> None:
     log.path.write_text("".join(change(lines(log))))
     found = changes(log.path, log.seal)
-    assert found and found[0].startswith("events.jsonl") and any(told in each for each in found), found
+    assert found and found[0].startswith("events.jsonl") and any(expected in each for each in found), found
 
 
 def test_the_link_is_the_chains_own(log: ChainedLog) -> None:

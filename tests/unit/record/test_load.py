@@ -58,25 +58,25 @@ def test_a_record_of_the_schema_before_was_judged_by_fewer_checks_and_is_not_wro
     tmp_path: Path, suite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(RECORDS.parents[1])
-    code, told = judged_again(RECORDS / f"{suite}_schema_2.json", capsys)
-    assert code == 17 and told.startswith("ERROR") and "WRONG" not in told
+    code, output = judged_again(RECORDS / f"{suite}_schema_2.json", capsys)
+    assert code == 17 and output.startswith("ERROR") and "WRONG" not in output
     fewer = "by fewer checks than there are now, of schema 2; only a new run can pass those"
-    assert f"the record says PASS, {fewer}" in told
+    assert f"the record says PASS, {fewer}" in output
     session = tmp_path / "session"
     (run := session / load_record(RECORDS / f"{suite}_schema_2.json", SUITES.get).run_name).mkdir(parents=True)
     shutil.copy(RECORDS / f"{suite}_schema_2.json", run / "record.json")
     assert program.main(["--verify", str(session)]) == 17
-    told = capsys.readouterr().out
-    assert f"its verdict is PASS, {fewer}" in told and "its figures give" not in told
+    output = capsys.readouterr().out
+    assert f"its verdict is PASS, {fewer}" in output and "its figures give" not in output
     raw = json.loads((RECORDS / f"{suite}_schema_2.json").read_text(encoding="utf-8"))
-    code, told = judged_again(
+    code, output = judged_again(
         changed(tmp_path, suite, config={**raw["config"], "repeat": 99, "target": 0.9999}), capsys
     )
     if suite == "inference":  # of the other no figure is held to its configuration
-        assert code == 17 and "WRONG the record says PASS" in told and "fewer checks" not in told
+        assert code == 17 and "WRONG the record says PASS" in output and "fewer checks" not in output
     load_record(RECORDS / f"{suite}_schema_2.json", SUITES.get).save(tmp_path / "record.json")
-    code, told = judged_again(tmp_path / "record.json", capsys)
-    assert code == 17 and "WRONG the record says PASS" in told, "of today's schema there is no such excuse"
+    code, output = judged_again(tmp_path / "record.json", capsys)
+    assert code == 17 and "WRONG the record says PASS" in output, "of today's schema there is no such excuse"
 
 
 @pytest.mark.parametrize("suite", OLD)
@@ -127,16 +127,16 @@ def test_a_detail_that_does_not_fit_names_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lay, told",
+    "lay, expected",
     [
         (os.mkfifo, "it is no plain file, such as a pipe"),
         (lambda path: path.symlink_to("/dev/zero"), "it is no plain file, such as a pipe"),
         (Path.mkdir, "Is a directory"),
     ],
 )
-def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, lay: Callable[[Path], None], told: str) -> None:
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, lay: Callable[[Path], None], expected: str) -> None:
     lay(tmp_path / "record.json")
-    with pytest.raises(UsageError, match=rf"record\.json: not a run record: .*{told}"):
+    with pytest.raises(UsageError, match=rf"record\.json: not a run record: .*{expected}"):
         load_record(tmp_path / "record.json", SUITES.get)
 
 

@@ -83,8 +83,8 @@ def test_a_copy_that_has_holes_as_zeros_is_no_edited_file(folder: Path, monkeypa
 )
 def test_every_change_is_named(folder: Path, change: Callable[[Path], object], name: str, what: str) -> None:
     change(folder)
-    (told,) = found(folder).items()
-    assert told[0] == name and what in told[1]
+    (found_change,) = found(folder).items()
+    assert found_change[0] == name and what in found_change[1]
 
 
 def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("", "Expecting value"),
         ("{}", "schema version None"),
@@ -105,11 +105,11 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
         ("[" * 100_000, "not a manifest"),
     ],
 )
-def test_what_is_no_manifest_is_refused_in_a_line(folder: Path, text: str, told: str) -> None:
+def test_what_is_no_manifest_is_refused_in_a_line(folder: Path, text: str, expected: str) -> None:
     (folder / MANIFEST).write_text(text)
     with pytest.raises(UsageError) as refused:
         read_manifest(folder)
-    assert told in str(refused.value) and str(folder / MANIFEST) in str(refused.value)
+    assert expected in str(refused.value) and str(folder / MANIFEST) in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
 
 

@@ -81,30 +81,30 @@ WALLED, OPEN = Isolation(kind="wall"), Isolation.none("none was put on")
 
 
 @pytest.mark.parametrize(
-    "isolation, told",
+    "isolation, expected",
     [
         ({"engine": WALLED, "introduction": WALLED}, []),
         ({"engine": OPEN, "introduction": WALLED}, ["isolation: engine ran without a wall"]),
         ({}, ["isolation: its vendor's code, as far as is recorded, ran without a wall"]),
     ],
 )
-def test_a_ranking_may_need_a_wall(isolation: dict[str, Isolation], told: list[str]) -> None:
+def test_a_ranking_may_need_a_wall(isolation: dict[str, Isolation], expected: list[str]) -> None:
     made = record(isolation=isolation)
     assert not list(obstacles(made, default_policy()))
     found = list(obstacles(made, policy(ranking=Ranking(isolation="wall"))))
-    assert [what.partition(", and policy")[0] for what in found] == told
+    assert [what.partition(", and policy")[0] for what in found] == expected
 
 
 @pytest.mark.parametrize(
-    "made, told",
+    "made, expected",
     [
         (make_training(make_run(resumed_from=40)), "it was resumed from a checkpoint, and has no time to rank"),
         (search(rankable=True, drivers=2), "it was resumed, and has no time to rank"),
         (search(rankable=False), "the profile is too small to stand for the workload"),
     ],
 )
-def test_what_is_no_time_to_rank_is_ranked_by_no_policy(made: CaseRecord, told: str) -> None:
-    assert list(obstacles(made, default_policy())) == [f"not rankable: {told}"]
+def test_what_is_no_time_to_rank_is_ranked_by_no_policy(made: CaseRecord, expected: str) -> None:
+    assert list(obstacles(made, default_policy())) == [f"not rankable: {expected}"]
 
 
 def test_a_ranking_may_need_what_was_verified() -> None:
@@ -114,8 +114,8 @@ def test_a_ranking_may_need_what_was_verified() -> None:
     assert elsewhere.startswith("only claimed: time, metric; ")
     sure = [{"what": what, "verified": True, "by": "the referee"} for what in ("time", "metric", "steps")]
     held, half, said = (make_run(standing=standing) for standing in (sure, sure[:2], ()))
-    told = {"": (held,), "steps": (held, half), "time, metric, steps": (held, said)}
-    for what, runs in told.items():
+    cases = {"": (held,), "steps": (held, half), "time, metric, steps": (held, said)}
+    for what, runs in cases.items():
         found = [
             each.removeprefix("only claimed: ").partition(";")[0] for each in obstacles(make_training(*runs), strict)
         ]

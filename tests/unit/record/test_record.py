@@ -37,7 +37,7 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, expected",
     [
         (lambda raw: raw | {"schema_version": 1}, "schema version 1"),
         (lambda raw: {k: v for k, v in raw.items() if k != "schema_version"}, "schema version None"),
@@ -51,12 +51,12 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
         (lambda raw: raw | {"\x1b[31m": 1}, r"\x1b[31m: Extra inputs"),
     ],
 )
-def test_refused(tmp_path: Path, change: Any, told: str) -> None:
+def test_refused(tmp_path: Path, change: Any, expected: str) -> None:
     path = tmp_path / "record.json"
     path.write_text(json.dumps(change(record().model_dump(mode="json"))))
     with pytest.raises(UsageError, match="record.json") as caught:
         RunRecord.load(path)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1e999}', None])

@@ -93,8 +93,8 @@ def test_a_whole_number_is_a_target_and_a_truth_is_none() -> None:
 
 
 def test_the_schema_explains_each_entry() -> None:
-    told = JudgedBy.model_json_schema()["properties"]
-    assert [told[name].get("description") for name in ("metric", "better", "metrics")] == [
+    schema = JudgedBy.model_json_schema()["properties"]
+    assert [schema[name].get("description") for name in ("metric", "better", "metrics")] == [
         "the value that is judged first: of `metrics` the first with a target",
         "null: higher",
         "in the place of metric and target: the values that are judged or shown",
@@ -122,7 +122,7 @@ def test_a_key_is_of_small_letters_and_digits(name: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values, told",
+    "values, expected",
     [
         ({}, "metric\n  Field required"),
         ({"metrics": {}}, "Value error, none of them has a target; at least one must be judged "),
@@ -141,8 +141,8 @@ def test_a_key_is_of_small_letters_and_digits(name: str, key: str) -> None:
         ({"metric": "map", "target": 1, "better": "sideways"}, "better"),
     ],
 )
-def test_what_is_no_description_is_refused(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_what_is_no_description_is_refused(values: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValidationError, match=expected):
         parameters(**values)
 
 

@@ -73,9 +73,11 @@ def test_what_says_the_same_comes_to_the_same(values: dict[str, Any], settled: d
     assert comes_to("engine", values) == settled
 
 
-@pytest.mark.parametrize("precision, fp16, told", [(None, False, "fp32"), (None, True, "fp16"), ("bf16", True, "bf16")])
-def test_the_precision_that_is_in_force(precision: str | None, fp16: bool, told: str) -> None:
-    assert config(configurations={"precision": precision, "fp16": fp16}).effective_precision == told
+@pytest.mark.parametrize(
+    "precision, fp16, expected", [(None, False, "fp32"), (None, True, "fp16"), ("bf16", True, "bf16")]
+)
+def test_the_precision_that_is_in_force(precision: str | None, fp16: bool, expected: str) -> None:
+    assert config(configurations={"precision": precision, "fp16": fp16}).effective_precision == expected
 
 
 def test_it_comes_back_from_plain_values() -> None:

@@ -190,14 +190,14 @@ def test_default_compiler_is_resolved_and_recorded() -> None:
 class TestWhatComesToTheSame:
     @pytest.mark.parametrize("origin", [FILE, "--precision", "--compiler", COMMAND_LINE])
     @pytest.mark.parametrize(
-        "values, told",
+        "values, expected",
         [
             ({"compiler": "engine"}, "is 'default', which comes to 'engine' already, so setting it to 'engine' does"),
             ({"precision": "fp32"}, "is null, which comes to 'fp32' already, so setting it to 'fp32' does nothing"),
         ],
     )
-    def test_a_name_for_what_is_in_force_does_nothing(self, origin: str, values: dict[str, Any], told: str) -> None:
-        assert problem_of(values, origin).startswith(told)
+    def test_a_name_for_what_is_in_force_does_nothing(self, origin: str, values: dict[str, Any], expected: str) -> None:
+        assert problem_of(values, origin).startswith(expected)
 
     @pytest.mark.parametrize(
         "first, second",
@@ -257,9 +257,9 @@ class TestVendorsOwn:
 def test_null_is_told_as_null() -> None:
     values = {"batch_size": None, "image_size": None, "VENDOR": None, "model": None, "precision": None, "seed": None}
     resolution = held({**values, "scale": [None, True]})
-    told = [problem.what for problem in resolution.problems]
-    assert len(told) == 6 and all("null" in line for line in told), told
-    assert not any("None" in line or "True" in line for line in told)
+    texts = [problem.what for problem in resolution.problems]
+    assert len(texts) == 6 and all("null" in line for line in texts), texts
+    assert not any("None" in line or "True" in line for line in texts)
 
 
 def test_fp16_and_another_precision_contradict() -> None:
@@ -391,7 +391,7 @@ def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "key, value, told",
+    "key, value, expected",
     [
         (
             "compiler",
@@ -412,17 +412,17 @@ def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:
         ),
     ],
 )
-def test_what_a_vendors_file_may_not_say_is_told_whole(key: str, value: Any, told: str) -> None:
+def test_what_a_vendors_file_may_not_say_is_told_whole(key: str, value: Any, expected: str) -> None:
     layer = OverrideLayer(FILE, {key: value}, vendors_own=True)
     (problem,) = hold_against(layer, {key: False}, case_file().settings, {}).problems
-    assert (problem.where, problem.key, problem.what) == (FILE, key, told)
+    assert (problem.where, problem.key, problem.what) == (FILE, key, expected)
 
 
 PLAIN = "expected a finite number, text, true, false, null, or a list or mapping of these, found "
 
 
 @pytest.mark.parametrize(
-    "key, value, closed, told",
+    "key, value, closed, expected",
     [
         ("qqq", 2, True, "is not one of the settings that may be overridden (asked for 2)"),
         ("_own", 2, False, "is not a name (letters, digits, underscore)"),
@@ -431,9 +431,9 @@ PLAIN = "expected a finite number, text, true, false, null, or a list or mapping
         ("own", {1: 2}, False, f"{PLAIN}{literal({1: 2})}"),
     ],
 )
-def test_a_new_key_is_refused_with_these_words(key: str, value: Any, closed: bool, told: str) -> None:
+def test_a_new_key_is_refused_with_these_words(key: str, value: Any, closed: bool, expected: str) -> None:
     (problem,) = hold_against(OverrideLayer(FILE, {key: value}, closed), {"batch": 1}, {}, {}).problems
-    assert problem.what == told
+    assert problem.what == expected
 
 
 @pytest.mark.parametrize(
@@ -453,9 +453,9 @@ def test_any_plain_value_may_be_new(value: Any) -> None:
 def test_what_follows_from_other_settings_is_on_record() -> None:
     following = held({"scenario": "latency"}).config
     assert following.batch_size == 1 and following.compiler == "engine"
-    told = {each.key: (each.old, each.new, each.origin, each.kind) for each in following.overrides}
-    assert told["compiler"] == ("default", "engine", "vendor acme", "changed")
-    assert told["batch_size"] == (8, 1, "scenario latency", "changed")
+    by_key = {each.key: (each.old, each.new, each.origin, each.kind) for each in following.overrides}
+    assert by_key["compiler"] == ("default", "engine", "vendor acme", "changed")
+    assert by_key["batch_size"] == (8, 1, "scenario latency", "changed")
     both = [OverrideLayer(FILE, {"batch_size": 1}), OverrideLayer(COMMAND_LINE, {"scenario": "latency"})]
     config = resolve(case_file(), "acme", both, "engine").config
     assert [each.origin for each in config.overrides if each.key == "batch_size"] == [FILE]
@@ -473,8 +473,8 @@ def test_a_precision_of_the_users_decides_over_fp16_of_others() -> None:
     base = OverrideLayer(FILE, {"fp16": True}, vendors_own=True)
     config = resolve(case_file(), "acme", [base, OverrideLayer("--precision", {"precision": "fp32"})], "engine").config
     assert (config.fp16, config.precision, config.effective_precision) == (False, "fp32", "fp32")
-    told = [(each.new, each.origin) for each in config.overrides if each.key == "fp16"]
-    assert told == [(True, FILE), (False, "precision fp32")]
+    changes = [(each.new, each.origin) for each in config.overrides if each.key == "fp16"]
+    assert changes == [(True, FILE), (False, "precision fp32")]
     both = [base, OverrideLayer("--precision", {"precision": "fp32"}), OverrideLayer("--set", {"fp16": False})]
     assert not resolve(case_file(), "acme", both, "engine").problems
     theirs = [base, OverrideLayer(FILE, {"precision": "bf16"}, vendors_own=True)]
@@ -486,12 +486,14 @@ def test_a_vendors_file_serves_all_profiles() -> None:
     case = case_file().model_copy(update={"elsewhere": {"batch_size": (64,), "repeat": (3,), "fp16": (True,)}})
     values = {"batch_size": 8, "repeat": 3, "fp16": False, "compiler": "default"}
 
-    def told(own: bool) -> Resolution:
+    def resolved(own: bool) -> Resolution:
         return resolve(case, "acme", [OverrideLayer(FILE, values, vendors_own=own)], "engine")
 
-    assert {problem.key for problem in told(own=True).problems} == {"repeat", "compiler"}
-    assert {problem.key for problem in told(own=False).problems} == values.keys()
-    assert [override.key for override in told(own=True).config.overrides] == ["compiler"], "nothing else was changed"
+    assert {problem.key for problem in resolved(own=True).problems} == {"repeat", "compiler"}
+    assert {problem.key for problem in resolved(own=False).problems} == values.keys()
+    assert [override.key for override in resolved(own=True).config.overrides] == ["compiler"], (
+        "nothing else was changed"
+    )
 
 
 @pytest.mark.parametrize("other, does_nothing", [("default", True), ("engine", True), (None, False)])

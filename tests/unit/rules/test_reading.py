@@ -53,7 +53,7 @@ VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | WORDS | st.booleans()
 
 class TestYaml:
     @pytest.mark.parametrize(
-        "text, told",
+        "text, expected",
         [
             ("a: [1", "line"),
             ("a: 1\na: 2", "duplicate key 'a' on line 2"),
@@ -87,11 +87,11 @@ class TestYaml:
             ("#" * (1 << 20) + "\n", "larger than 1 MiB"),
         ],
     )
-    def test_refused(self, tmp_path: Path, text: str, told: str) -> None:
+    def test_refused(self, tmp_path: Path, text: str, expected: str) -> None:
         path = written(tmp_path / "x.yaml", text)
         with pytest.raises(ConfigurationError, match="x.yaml") as caught:
             load_mapping(path)
-        assert told in str(caught.value)
+        assert expected in str(caught.value)
 
     def test_empty_is_an_empty_mapping(self, tmp_path: Path) -> None:
         assert load_mapping(written(tmp_path / "x.yaml", "# nothing\n")) == {}
@@ -220,7 +220,7 @@ class TestCaseFile:
         assert isinstance(case, CaseFile) and case.elsewhere["batch_size"] == (64,)
 
     @pytest.mark.parametrize(
-        "change, key, told",
+        "change, key, expected",
         [
             (("parameters:", "parametres:"), "parametres", "unknown key; did you mean 'parameters'?"),
             (("target: 0.9", "target: high"), "parameters.target", "high"),
@@ -245,11 +245,11 @@ class TestCaseFile:
             (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
         ],
     )
-    def test_refused_by_file_and_key(self, tmp_path: Path, change: tuple[str, str], key: str, told: str) -> None:
+    def test_refused_by_file_and_key(self, tmp_path: Path, change: tuple[str, str], key: str, expected: str) -> None:
         with pytest.raises(ConfigurationError) as caught:
             self.read(tmp_path, CASE.replace(*change))
         assert any(problem.key == key for problem in caught.value.problems), caught.value
-        assert "net.yaml" in str(caught.value) and told in str(caught.value)
+        assert "net.yaml" in str(caught.value) and expected in str(caught.value)
 
     def test_all_problems_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError) as caught:
@@ -314,18 +314,18 @@ class TestChips:
             load_chips(written(tmp_path / "chips.yaml", CHIP + CHIP.partition("\n")[2]))
 
     @pytest.mark.parametrize(
-        "change, told",
+        "change, expected",
         [
             ("memory_bandwith: 1e9", "chips.0.memory_bandwith: unknown key; did you mean 'memory_bandwidth'?"),
             ("peaks: {fp32: {achievble: 1}}", "chips.0.peaks.fp32.achievble: unknown key; did you mean 'achievable'?"),
             ("zebra: 1", "chips.0.zebra: unknown key"),
         ],
     )
-    def test_a_misspelt_key_is_told_what_it_may_mean(self, tmp_path: Path, change: str, told: str) -> None:
+    def test_a_misspelt_key_is_told_what_it_may_mean(self, tmp_path: Path, change: str, expected: str) -> None:
         given = f"chips:\n- {{name: A, match: a, {change}}}\n"
         with pytest.raises(ConfigurationError) as caught:
             load_chips(written(tmp_path / "chips.yaml", given))
-        assert any(str(problem).endswith(told) for problem in caught.value.problems), caught.value
+        assert any(str(problem).endswith(expected) for problem in caught.value.problems), caught.value
 
     @pytest.mark.parametrize("path", sorted((ROOT / "vendors").glob("*/chips.yaml")), ids=lambda p: p.parent.name)
     def test_shipped(self, path: Path) -> None:
@@ -473,7 +473,7 @@ unsupported:
         assert load_expected(tmp_path / "unsupported.yaml") == ()
 
     @pytest.mark.parametrize(
-        "entry, told",
+        "entry, expected",
         [
             (
                 "{case: inference/net, compiler: one, precision: fp16, reason: r}",
@@ -486,10 +486,10 @@ unsupported:
             ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a case of training has no compiler"),
         ],
     )
-    def test_what_is_declared_may_not_be_listed(self, tmp_path: Path, entry: str, told: str) -> None:
+    def test_what_is_declared_may_not_be_listed(self, tmp_path: Path, entry: str, expected: str) -> None:
         path = written(tmp_path / "unsupported.yaml", f"unsupported: [{entry}]")
         (problem,) = contradictions(path, load_expected(path), Fake(), {"training"})
-        assert problem.key == "unsupported.0" and told in problem.what
+        assert problem.key == "unsupported.0" and expected in problem.what
 
     @pytest.mark.parametrize(
         "text",

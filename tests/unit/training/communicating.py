@@ -36,8 +36,8 @@ def main() -> None:
     """Each rank's totals go to FOLDER/<rank>.json, those of each way; rank 1 is the slow one."""
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    told = [trained(dist.get_rank(), *way) for way in WAYS]
-    (Path(sys.argv[1]) / f"{dist.get_rank()}.json").write_text(json.dumps(told))
+    results = [trained(dist.get_rank(), *way) for way in WAYS]
+    (Path(sys.argv[1]) / f"{dist.get_rank()}.json").write_text(json.dumps(results))
     dist.barrier()
     os._exit(0)  # the interpreter's own end may wait for threads of torch, as for proofmark.training.ranks.rank
 

@@ -95,10 +95,10 @@ def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch:
     checkpoints.wait()
     finish = checkpoint._Writer.finish
 
-    def finish_without_the_end(writer: Any, **told: Any) -> None:
+    def finish_without_the_end(writer: Any, **fields: Any) -> None:
         (shard,) = (tmp_path / "step-000000002.draft").glob("*.safetensors")
         os.truncate(shard, shard.stat().st_size - 1)
-        finish(writer, **told)
+        finish(writer, **fields)
 
     monkeypatch.setattr(checkpoint._Writer, "finish", finish_without_the_end)
     checkpoints.save(2, *trained(torch.contiguous_format, steps=2), {})

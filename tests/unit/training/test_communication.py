@@ -33,9 +33,9 @@ def communicated(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str
 
 @pytest.mark.parametrize("way", range(len(WAYS)), ids=map("-".join, WAYS))
 def test_who_waits_says_so_and_who_is_waited_for_does_not(communicated: list[list[dict[str, Any]]], way: int) -> None:
-    told = [rank[way] for rank in communicated]
-    assert [rank["hooks"] for rank in told] == [0, 0], "nothing is left in the model"
-    waiting, late = (rank["totals"] for rank in told)
+    ranks = [rank[way] for rank in communicated]
+    assert [rank["hooks"] for rank in ranks] == [0, 0], "nothing is left in the model"
+    waiting, late = (rank["totals"] for rank in ranks)
     for rank in (waiting, late):
         assert (rank["steps"], rank["reason"]) == (1, None) and 0 < rank["seconds"] < rank["of"]
     assert waiting["seconds"] > SLEEP / 2 > late["seconds"]
@@ -52,15 +52,15 @@ def group() -> Iterator[None]:
 
 @pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(
-    "kind, told",
+    "kind, expected",
     [("sharded", "fsdp"), ("plain", None)],
 )
-def test_what_cannot_be_measured_has_a_reason(kind: str, told: str | None) -> None:
+def test_what_cannot_be_measured_has_a_reason(kind: str, expected: str | None) -> None:
     inner = nn.Linear(1, 1)
     model: Any = nn.Sequential(inner) if kind == "sharded" else DistributedDataParallel(inner)
     found = CommunicationMeter(model, Place(0, 0, 2, torch.device("cpu"))).totals()
     assert found is not None and found["steps"] == 0
-    assert told is None if found["reason"] is None else told is not None and told in found["reason"]
+    assert expected is None if found["reason"] is None else expected is not None and expected in found["reason"]
 
 
 @pytest.mark.usefixtures("group")
@@ -95,9 +95,11 @@ def test_the_share_is_that_of_the_measured_steps() -> None:
     assert (found.communication.share, found.communication.steps, found.communication_seconds) == (0.25, 5, 10.0)
 
 
-@pytest.mark.parametrize("reason, told", [("not measured with x", "with x"), (None, "no step that it is measured on")])
-def test_an_unknown_share_is_null_with_a_reason(reason: str | None, told: str) -> None:
+@pytest.mark.parametrize(
+    "reason, expected", [("not measured with x", "with x"), (None, "no step that it is measured on")]
+)
+def test_an_unknown_share_is_null_with_a_reason(reason: str | None, expected: str) -> None:
     found = rank({"seconds": 0.0, "of": 0.0, "steps": 0, "reason": reason})
     assert found.communication.share is None and found.communication_seconds is None
-    assert told in found.communication.reason
+    assert expected in found.communication.reason
     assert rank(None).communication is None

@@ -188,7 +188,7 @@ def test_channels_lie_where_they_lay() -> None:
 
 
 @pytest.mark.parametrize(
-    "word, told",
+    "word, expected",
     [
         (words.TAKEN_FORM.pack(words.TAKEN) + words.NUMBER.pack(99), "a slot that it does not have"),
         (words.TAKEN_FORM.pack(words.TAKEN) + b"xx", "iterative unpacking"),
@@ -197,13 +197,13 @@ def test_channels_lie_where_they_lay() -> None:
         (words.TAKEN_FORM.pack(words.TAKEN) * 4000, "a slot that it does not have"),
     ],
 )
-def test_a_rank_that_says_what_is_no_word_is_heard_no_more(word: bytes, told: str) -> None:
+def test_a_rank_that_says_what_is_no_word_is_heard_no_more(word: bytes, expected: str) -> None:
     pair = Pair(Tokens())
     next(pair.fed.batches(0, 0))
     pair.fed._laid()  # another lies there, to be taken
     pair.end.send(word)
     pair.listened()
-    assert any(told in str(error) for error in pair.raised) and not pair.counts.whole
+    assert any(expected in str(error) for error in pair.raised) and not pair.counts.whole
 
 
 @pytest.mark.parametrize("at", [(1, 0), (0, 1)])
@@ -211,8 +211,8 @@ def test_without_a_checkpoint_a_rank_begins_at_the_beginning(at: tuple[int, int]
     pair = Pair(Tokens())
     pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, *at))
     pair.listened()
-    told = f"it begins at batch {at[1]} of epoch {at[0]}, and there is no checkpoint"
-    assert [str(raised) for raised in pair.raised] == [told]
+    expected = f"it begins at batch {at[1]} of epoch {at[0]}, and there is no checkpoint"
+    assert [str(raised) for raised in pair.raised] == [expected]
     assert not pair.counts.whole and pair.counts.laid == 0
 
 
@@ -245,7 +245,7 @@ def test_no_memory_for_a_batch_is_told_with_the_setting(monkeypatch: pytest.Monk
     assert "No space left on device; free memory, or set a smaller train_batch_size" in str(pair.raised[0])
 
 
-def told(*messages: bytes) -> Fed:
+def fed_with(*messages: bytes) -> Fed:
     """A rank whose feeder says this and ends."""
     its, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     identity = json.dumps([Sequences.identity.model_dump(mode="json"), ITEMS]).encode()
@@ -256,17 +256,17 @@ def told(*messages: bytes) -> Fed:
 
 
 def test_why_there_is_no_more_reaches_the_rank() -> None:
-    fed = told(bytes([words.FAILED]) + b"data/x.png can't be read")
+    fed = fed_with(bytes([words.FAILED]) + b"data/x.png can't be read")
     with pytest.raises(StepError, match="data/x.png can't be read"):
         fed._laid()
     with pytest.raises(StepError, match="the process that loads its data has ended"):
-        told().sample()
-    assert told().identity == Identity(name="sequences", sha256="0" * 64, items=ITEMS)
+        fed_with().sample()
+    assert fed_with().identity == Identity(name="sequences", sha256="0" * 64, items=ITEMS)
 
 
 def test_a_batch_whose_memory_did_not_come_is_told() -> None:
     with pytest.raises(StepError, match="too many files are open here"):
-        told(words.SLOT_FORM.pack(words.SLOT, 1, 4096))._laid()
+        fed_with(words.SLOT_FORM.pack(words.SLOT, 1, 4096))._laid()
 
 
 class Agent(list[dict[str, Any]]):

@@ -35,9 +35,9 @@ def test_each_change_is_named(ended: Path) -> None:
     (ended / "noderank1/rank2.jsonl").write_text("{}\n")
     with (ended.parent / "events.jsonl").open("a") as stream:
         stream.write("{}\n")
-    told = _changed(ended.parent, [end], log.seal)
-    assert told[0].startswith("events.jsonl, line 2, does not follow")
-    assert told[-3:] == [
+    lines = _changed(ended.parent, [end], log.seal)
+    assert lines[0].startswith("events.jsonl, line 2, does not follow")
+    assert lines[-3:] == [
         "round1/noderank0/rank0.jsonl is not what it was when its run ended",
         "round1/noderank1/rank1.jsonl is gone",
         "round1/noderank1/rank2.jsonl was laid there after its run had ended",

@@ -55,8 +55,8 @@ def test_an_engine_runs_the_framework_on_what_the_vendor_was_introduced_with() -
 
 
 def test_nothing_is_trained_on_a_processor_in_a_chips_place() -> None:
-    told = _unsupported("fp32", SimpleNamespace(name="acme", vendor=vendor("cpu")))  # type: ignore[arg-type]
-    assert told is not None and told.startswith("vendor acme does not train: ") and WHY in told
+    why = _unsupported("fp32", SimpleNamespace(name="acme", vendor=vendor("cpu")))  # type: ignore[arg-type]
+    assert why is not None and why.startswith("vendor acme does not train: ") and WHY in why
 
 
 def test_where_there_is_no_device_those_of_other_hosts_are_asked_there() -> None:

@@ -128,7 +128,7 @@ def test_a_pass_is_of_an_epoch(serve: Callable[..., Served]) -> None:
 
 
 @pytest.mark.parametrize(
-    "messages, told",
+    "messages, expected",
     [
         ([b"x"], "it says what is no word"),
         ([bytes([words.REQUEST])], "it says what is no word"),
@@ -152,9 +152,9 @@ def test_a_pass_is_of_an_epoch(serve: Callable[..., Served]) -> None:
     ],
 )
 def test_a_rank_that_asks_for_what_is_none_is_served_no_more(
-    serve: Callable[..., Served], messages: list[bytes], told: str
+    serve: Callable[..., Served], messages: list[bytes], expected: str
 ) -> None:
-    assert told in serve(Sequences()).said(*messages)
+    assert expected in serve(Sequences()).said(*messages)
 
 
 @pytest.mark.parametrize("begun", [0, 1, 2])
@@ -220,17 +220,17 @@ def served(data):
     own, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fork_server(own, data, workers, 40, "batch_size")
     return Requested(end, 2, pin=False)
-def told(call):
+def outcome(call):
     try: return call()
     except Exception as error: return error
 one, other, third, fourth = map(served, (Sequences, Broken, Raises, Sequences if workers else Ends))
 print([len(targets) for _, targets in one.load([[0, 1], [2]])])
-print(told(lambda: list(other.load([[0], [3]]))))
-print(told(lambda: list(third.load([[0]]))))
-print("SystemExit: I end it all" if workers else told(lambda: list(fourth.load([[0]]))))
+print(outcome(lambda: list(other.load([[0], [3]]))))
+print(outcome(lambda: list(third.load([[0]]))))
+print("SystemExit: I end it all" if workers else outcome(lambda: list(fourth.load([[0]]))))
 print(len(list(one.load([[4]] * 3))))
-print(told(lambda: served(missing)))
-print(told(lambda: list(other.load([[0]]))))
+print(outcome(lambda: served(missing)))
+print(outcome(lambda: list(other.load([[0]]))))
 children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
 print(*children, flush=True)
 os._exit(0)

@@ -112,11 +112,11 @@ def test_weights_that_do_not_fit_are_named() -> None:
     assert filled(case, CONFIG, weights)[1] == ["1.bias", "few"]
 
 
-@pytest.mark.parametrize("content, told", [(None, "left no"), (b"rubbish", "can't be read")])
-def test_what_is_not_there_or_no_weights_is_said(tmp_path: Path, content: bytes | None, told: str) -> None:
+@pytest.mark.parametrize("content, expected", [(None, "left no"), (b"rubbish", "can't be read")])
+def test_what_is_not_there_or_no_weights_is_said(tmp_path: Path, content: bytes | None, expected: str) -> None:
     if content is not None:
         (tmp_path / WEIGHTS).write_bytes(content)
-    with pytest.raises(StepError, match=told):
+    with pytest.raises(StepError, match=expected):
         read_left(tmp_path / WEIGHTS)
 
 
@@ -143,22 +143,22 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: py
         list(replay.all(which.parents[1]))
 
 
-def left(folder: Path, tensors: dict[str, torch.Tensor], told: str | None = None) -> Event:
-    """What the agent notes of weights that rank 0 left, when it had told their digest, or what is `told`."""
+def left(folder: Path, tensors: dict[str, torch.Tensor], digest: str | None = None) -> Event:
+    """What the agent notes of weights that rank 0 left, when it had told their digest, or `digest`."""
     spec = TrainingSpec(("tests.unit.training.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(folder), ())
     spec.save(folder / "spec.json")
     own = spec.own_directory(0, 0)
     own.mkdir(parents=True)
     save_file(tensors, own / WEIGHTS)
     log = EventLog(spec.node_directory(0) / "agent.jsonl")
-    examine(folder / "spec.json", spec, 0, log, digest_of(tensors) if told is None else told)
+    examine(folder / "spec.json", spec, 0, log, digest_of(tensors) if digest is None else digest)
     (event,) = read_events(spec.node_directory(0) / "agent.jsonl", AGENT_EVENTS)
     return event
 
 
-@pytest.mark.parametrize("told, named", [("0" * 64, "000000000000"), ("", "none")])
-def test_weights_that_were_written_after_the_end_are_not_looked_at(tmp_path: Path, told: str, named: str) -> None:
-    event = left(tmp_path, {"few": torch.zeros(1)}, told)
+@pytest.mark.parametrize("digest, named", [("0" * 64, "000000000000"), ("", "none")])
+def test_weights_that_were_written_after_the_end_are_not_looked_at(tmp_path: Path, digest: str, named: str) -> None:
+    event = left(tmp_path, {"few": torch.zeros(1)}, digest)
     assert event["reason"] == (
         f"the weights that rank 0 left are not those whose digest it told when training ended ({named})"
     )
@@ -382,11 +382,11 @@ def test_steps_and_samples_are_held_against_the_plan(steps: int, samples: int, p
 
 def test_what_is_verified_and_what_only_claimed() -> None:
     found = Examination(claimed=0.95, metric=0.95, weight=50.0, samples=40, of=50)
-    told = {each.what: (each.verified, each.by) for each in standing(map(passed, (CLOCK, OUTSIDE, PLAN)), found)}
-    assert told["time"] == (True, "the agent's clock")
-    assert told["metric"] == (True, "the referee's process, from the last weights, on 40 samples drawn")
-    assert told["samples"] == (False, "the ranks, as the plan has it for their steps")
-    assert told["steps"] == told["initial weights"] == (False, "the ranks")
+    by_name = {each.what: (each.verified, each.by) for each in standing(map(passed, (CLOCK, OUTSIDE, PLAN)), found)}
+    assert by_name["time"] == (True, "the agent's clock")
+    assert by_name["metric"] == (True, "the referee's process, from the last weights, on 40 samples drawn")
+    assert by_name["samples"] == (False, "the ranks, as the plan has it for their steps")
+    assert by_name["steps"] == by_name["initial weights"] == (False, "the ranks")
     refused = standing([passed(OUTSIDE, passed=False)], found)
     assert not any(each.verified for each in refused)
 
@@ -431,14 +431,14 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "rows, told",
+    "rows, expected",
     [
         (slice(None), "recorded-2: the weights that it begins with are no finite numbers"),
         (None, "has gradients that are no"),
     ],
 )
 def test_a_step_of_no_finite_numbers_shows_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: slice | None, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: slice | None, expected: str
 ) -> None:
     folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
@@ -446,7 +446,7 @@ def test_a_step_of_no_finite_numbers_shows_nothing(
     before = read_left(path)
     before["1.weight"][rows or slice(None)] = math.nan if rows else 1e308
     save_file(before, path)
-    with pytest.raises(StepError, match=told):
+    with pytest.raises(StepError, match=expected):
         list(replay.all(folder))
 
 
@@ -459,8 +459,8 @@ def test_a_record_says_what_was_not_looked_at() -> None:
         (1, None),
         (None, None),
     ]
-    told = {each.what: each.by for each in standing([passed(REPLAYED)], found[0])}
-    assert told["steps"].endswith("by some that were recorded; updates of some were not: it keeps other things")
+    by_name = {each.what: each.by for each in standing([passed(REPLAYED)], found[0])}
+    assert by_name["steps"].endswith("by some that were recorded; updates of some were not: it keeps other things")
 
 
 def test_every_value_that_is_judged_is_held_against_the_weights() -> None:

@@ -26,10 +26,10 @@ def read(folder: Path, *events: dict[str, Any]) -> Iterable[Event]:
 
 
 def test_what_no_event_has_is_not_kept(tmp_path: Path) -> None:
-    told = {"event": "memory", "host_peak_bytes": 1, "device_peak_bytes": None, "device_total_bytes": None}
-    begun, measured = read(tmp_path, {"event": "rank_begin", "rank": 0, "more": [[]] * 9}, told | {"more": "x"})
+    kept = {"event": "memory", "host_peak_bytes": 1, "device_peak_bytes": None, "device_total_bytes": None}
+    begun, measured = read(tmp_path, {"event": "rank_begin", "rank": 0, "more": [[]] * 9}, kept | {"more": "x"})
     assert begun == {"event": "rank_begin", "time": 1.0, "clock": 1, "rank": 0}
-    assert measured == {"time": 1.0, "clock": 1, **told}
+    assert measured == {"time": 1.0, "clock": 1, **kept}
 
 
 def test_of_an_event_that_fits_a_part_of_the_record_that_part_is_kept(tmp_path: Path) -> None:
@@ -41,9 +41,9 @@ def test_what_is_nested_has_no_more_either(tmp_path: Path) -> None:
     totals = dict.fromkeys(("epoch", "step", "samples"), 0) | {
         f"{part}_seconds": 0.0 for part in ("train", "data", "compute", "evaluation", "checkpoint")
     }
-    told = {"seconds": 0.0, "of": 0.0, "steps": 1, "reason": None}
-    event = {"event": "train_end", "converged": True, **totals, "communication": told | {"more": [1]}}
-    assert [each["communication"] for each in read(tmp_path, event)] == [told]
+    kept = {"seconds": 0.0, "of": 0.0, "steps": 1, "reason": None}
+    event = {"event": "train_end", "converged": True, **totals, "communication": kept | {"more": [1]}}
+    assert [each["communication"] for each in read(tmp_path, event)] == [kept]
 
 
 def test_made_up_kinds_of_events_fill_no_memory(tmp_path: Path) -> None:

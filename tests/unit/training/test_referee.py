@@ -71,8 +71,8 @@ def test_what_a_vendor_leaves_alone_is_not_evaluated_twice(tmp_path: Path) -> No
 def test_an_oracle_of_ten_parameters_is_not_trained(tmp_path: Path) -> None:
     _, events = train(tmp_path, Converts(lambda model: Oracle()))
     assert not converged(events) and steps(events) == 0
-    told = "parameters of the case's: 0.0.weight is missing, 0.0.bias is missing, 0.1.weight is missing and others"
-    assert told in failed(events)[PARAMETERS]
+    expected = "parameters of the case's: 0.0.weight is missing, 0.0.bias is missing, 0.1.weight is missing and others"
+    assert expected in failed(events)[PARAMETERS]
 
 
 def test_an_oracle_that_shows_the_cases_weights_does_not_compute_with_them(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_evaluation_by_other_weights_is_refused_at_the_target(tmp_path: Path) ->
     _, events = train(tmp_path, Converts(convert), learning_rate=1e-6)
     assert failed(events).keys() == {METRIC} and not converged(events)
     assert steps(events) == 6, "it ends at once"
-    (told,) = failed(events).values()
-    assert told.startswith(("with these weights its top1 is 0.9", "with these weights its top1 is 1,"))
+    (message,) = failed(events).values()
+    assert message.startswith(("with these weights its top1 is 0.9", "with these weights its top1 is 1,"))
 
 
 def load(weights: dict[str, torch.Tensor], model: nn.Module) -> nn.Module:
@@ -168,7 +168,7 @@ def skips(model: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    "convert, check, told",
+    "convert, check, expected",
     [
         (nudge, WEIGHTS, "from the seed: 0.1.running_mean"),
         (frozen, PARAMETERS, "68 of 244 trainable elements are left"),
@@ -178,7 +178,7 @@ def skips(model: nn.Module) -> nn.Module:
         (skips, FUNCTION, "answers otherwise than the case's"),
     ],
 )
-def test_a_changed_model_is_refused(tmp_path: Path, convert: Any, check: str, told: str) -> None:
+def test_a_changed_model_is_refused(tmp_path: Path, convert: Any, check: str, expected: str) -> None:
     def with_its_dtype(model: nn.Module) -> nn.Module:
         converted: nn.Module = convert(model)
         dtype = next(converted.parameters()).dtype
@@ -186,7 +186,7 @@ def test_a_changed_model_is_refused(tmp_path: Path, convert: Any, check: str, to
         return converted
 
     _, events = train(tmp_path, Converts(with_its_dtype))
-    assert told in failed(events)[check] and steps(events) == 0
+    assert expected in failed(events)[check] and steps(events) == 0
 
 
 def test_an_answer_without_a_row_for_each_sample_is_compared_as_it_is() -> None:

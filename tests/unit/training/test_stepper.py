@@ -29,5 +29,5 @@ def test_a_rank_whose_data_is_late_is_waited_for_in_communication(monkeypatch: p
     computed = iter([0, 60_000_000])
     with made.communication.step(EVERY, lambda: next(computed)):
         assert made._weights(shares, batches) == [1.0]
-    told = made.communication.totals()
-    assert told is not None and told["seconds"] == pytest.approx(0.05) and told["of"] == pytest.approx(0.06)
+    totals = made.communication.totals()
+    assert totals is not None and totals["seconds"] == pytest.approx(0.05) and totals["of"] == pytest.approx(0.06)

@@ -136,7 +136,7 @@ def test_each_look_before_the_beginning_is_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "events",
     [
         ((0.1, "confirmation_begin"), (99.9, CONFIRMED), (100.0, END)),
         ((0.2, END), (100.0, END)),
@@ -145,9 +145,9 @@ def test_each_look_before_the_beginning_is_told_of(tmp_path: Path) -> None:
     ],
     ids=["says that it is looked at", "ends twice", "begins twice", "ends and begins anew"],
 )
-def test_no_rank_stops_the_clock(tmp_path: Path, told: tuple[tuple[float, str], ...]) -> None:
+def test_no_rank_stops_the_clock(tmp_path: Path, events: tuple[tuple[float, str], ...]) -> None:
     played = Played(tmp_path)
-    for at, kind in ((0.0, BEGIN), *told):
+    for at, kind in ((0.0, BEGIN), *events):
         played.look(at - 0.01)
         played.write(kind)
         played.look(at)
@@ -205,8 +205,8 @@ def test_a_ranks_clock_is_held_against_its_agents(said: float, least: float, mos
 
 
 def test_both_figures_are_named() -> None:
-    told = keeps_time(10.0, 99.96, 100.04).meaning
-    assert told == "its clock says that training took 10 s, and the agent's, another process's, 99.96 to 100 s"
+    meaning = keeps_time(10.0, 99.96, 100.04).meaning
+    assert meaning == "its clock says that training took 10 s, and the agent's, another process's, 99.96 to 100 s"
 
 
 def test_one_that_keeps_time_tells_no_time() -> None:

@@ -65,8 +65,8 @@ def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pyt
 
 
 def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:
-    told = r"declares 9000 FLOPs per word, counted were (\d+): .* write \1 in .*tokens.yaml: parameters.flops$"
-    with pytest.raises(StepError, match=told):
+    expected = r"declares 9000 FLOPs per word, counted were (\d+): .* write \1 in .*tokens.yaml: parameters.flops$"
+    with pytest.raises(StepError, match=expected):
         trained(tmp_path, HERE, {"flops": 9000.0, "item": "word"})
     events = {event["event"] for event in read_events(tmp_path / "rank0.jsonl")}
     assert "flops" in events and "init_end" not in events

@@ -144,7 +144,7 @@ Current thread 0x00007e (most recent call first):
 
 
 @pytest.mark.parametrize(
-    "last_lines, told",
+    "last_lines, expected",
     [
         (RAISED, ["at /venv/lib/python3.12/site-packages/acme/training.py, line 7, in step"]),
         (HUNG, ["at vendors/acme.py, line 6, in step"]),
@@ -153,7 +153,7 @@ Current thread 0x00007e (most recent call first):
         ("", []),
     ],
 )
-def test_a_failure_is_told_by_cause_place_and_log(tmp_path: Path, last_lines: str, told: list[str]) -> None:
+def test_a_failure_is_told_by_cause_place_and_log(tmp_path: Path, last_lines: str, expected: list[str]) -> None:
     (tmp_path / "round1/noderank1").mkdir(parents=True)
     for name in ("rank1.log", "rank10.log", "agent.log"):
         (tmp_path / "round1/noderank1" / name).touch()
@@ -161,7 +161,7 @@ def test_a_failure_is_told_by_cause_place_and_log(tmp_path: Path, last_lines: st
     for seen_from, log in ((Path("/house"), tmp_path / "round1/noderank1"), (tmp_path, "round1/noderank1")):
         lines = gist(failure, tmp_path / "round1", seen_from)
         assert lines[0] == failure.cause and lines[-1] == f"its whole log: {log}/rank1.log"
-        assert seen_from == tmp_path or lines[1:-1] == told
+        assert seen_from == tmp_path or lines[1:-1] == expected
     of_agent = gist(failure.model_copy(update={"ranks": ()}), tmp_path / "round1", tmp_path)
     assert of_agent[-1] == "its whole log: round1/noderank1/agent.log"
 
@@ -245,14 +245,14 @@ def test_a_check_that_others_make_is_not_a_ranks_to_tell(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "least, most, told",
+    "least, most, expected",
     [(19.5, 20.5, None), (60.0, 62.0, "its last evaluation came after 20 s"), (0.0, 5.0, "its last evaluation")],
 )
-def test_the_seconds_to_the_last_evaluation_are_held_too(least: float, most: float, told: str | None) -> None:
+def test_the_seconds_to_the_last_evaluation_are_held_too(least: float, most: float, expected: str | None) -> None:
     """They are those to the target: of an end that is told later nobody sees how long it took to get there."""
     seen = {"event": "watched", "least": 19.9, "most": 20.2, "to_evaluation": [least, most]}
     (check,) = clock_checks(RankLog(0).take(finished()), [seen], None)
-    assert check.passed == (told is None) and (told is None or told in check.meaning)
+    assert check.passed == (expected is None) and (expected is None or expected in check.meaning)
 
 
 @pytest.mark.parametrize("changes", [{"most": 200.0}, {"least": 0.0, "most": 100.0}, {"to_evaluation": [0.0, 100.0]}])

@@ -75,8 +75,8 @@ def test_a_monitor_that_cannot_be_started_is_named_and_stops_nothing(tmp_path: P
     (tmp_path / "monitor.err").mkdir()
     monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
     monitor.stop()
-    (told,) = troubles(tmp_path)
-    assert told.startswith("the monitor could not be started: ") and "monitor.err" in told
+    (message,) = troubles(tmp_path)
+    assert message.startswith("the monitor could not be started: ") and "monitor.err" in message
 
 
 def test_the_agent_runs_no_vendors_code(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ def test_energy_is_unknown_where_one_nodes_is(tmp_path: Path, unread: str) -> No
         (folder / "monitor.jsonl").write_bytes(b"\xff\x00rubbish\n")
     found = seen(tmp_path, 2)
     assert found.energy_joules is None and found.energy_per_item is None and found.energy_method is None
-    told = {"no log": ("node 1: it left no monitor's log",)}
-    told["rubbish"] = ("node 1: 1 lines of the monitor's log are no samples",)
-    assert tuple(failure.partition(" (")[0] for failure in found.failures) == told.get(unread, ())
+    expected = {"no log": ("node 1: it left no monitor's log",)}
+    expected["rubbish"] = ("node 1: 1 lines of the monitor's log are no samples",)
+    assert tuple(failure.partition(" (")[0] for failure in found.failures) == expected.get(unread, ())
 
 
 def test_what_an_agent_says_of_its_monitor_is_in_the_record(tmp_path: Path) -> None:

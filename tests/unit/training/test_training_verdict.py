@@ -46,14 +46,14 @@ def judged(*runs: SeedRun, **changes: Any) -> tuple[str, str]:
 )
 def test_others_on_the_cores(others: float, idle: float, max_noise: float | None, kind: str) -> None:
     run = make_run(contention=Contention(others=others, stolen=0.0, idle=idle))
-    found, told = judged(run, config={} if max_noise is None else {"max_noise": max_noise})
+    found, reasons = judged(run, config={} if max_noise is None else {"max_noise": max_noise})
     assert found == kind
-    assert kind == "PASS" or f"others took {others:.1%} of the cores" in told
+    assert kind == "PASS" or f"others took {others:.1%} of the cores" in reasons
 
 
 def test_nobody_watched_the_machine() -> None:
-    found, told = judged(make_run(contention=None))
-    assert (found, told) == ("ERROR", "nothing says what else its machines did (contention)")
+    found, reasons = judged(make_run(contention=None))
+    assert (found, reasons) == ("ERROR", "nothing says what else its machines did (contention)")
 
 
 def test_a_good_record_passes() -> None:
@@ -61,7 +61,7 @@ def test_a_good_record_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, told, changes",
+    "kind, expected, changes",
     [
         ("FAIL_LEGALITY", "x: target: no", {"problems": (Problem(where="x", key="target", what="no"),)}),
         ("UNSUPPORTED", "does not train at tf32", {"unsupported": "vendor acme does not train at tf32"}),
@@ -87,9 +87,9 @@ def test_a_good_record_passes() -> None:
         ("AMBIGUOUS", "sooner than the reference runs", {"config": {"references": {"16": [900, 900, 900]}}}),
     ],
 )
-def test_refused_record(kind: str, told: str, changes: dict[str, Any]) -> None:
+def test_refused_record(kind: str, expected: str, changes: dict[str, Any]) -> None:
     found = judged(**changes)
-    assert found[0] == kind and told in found[1], found
+    assert found[0] == kind and expected in found[1], found
 
 
 def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
@@ -97,7 +97,7 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
 
 
 @pytest.mark.parametrize(
-    "kind, told, changes",
+    "kind, expected, changes",
     [
         ("ERROR", "the last evaluation has no top1", {"converged": False, "metric": None}),
         ("ERROR", "the last evaluation has no top1", {"converged": None}),
@@ -124,11 +124,11 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
         ),
     ],
 )
-def test_refused_run(kind: str, told: str, changes: dict[str, Any]) -> None:
+def test_refused_run(kind: str, expected: str, changes: dict[str, Any]) -> None:
     if "monitoring" in changes:
         changes = {"monitoring": Monitoring.model_validate({"samples": 3, "window": None, **changes["monitoring"]})}
     found = judged(make_run(**changes))
-    assert found[0] == kind and told in found[1], found
+    assert found[0] == kind and expected in found[1], found
 
 
 def test_of_a_training_that_came_to_no_figures_none_is_asked_for() -> None:
@@ -137,7 +137,7 @@ def test_of_a_training_that_came_to_no_figures_none_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, told, changes",
+    "kind, expected, changes",
     [
         ("ERROR", "its log does not say whether it converged", {"converged": None}),
         ("ERROR", "its log does not say how well the model does", {"metric": None}),
@@ -145,13 +145,13 @@ def test_of_a_training_that_came_to_no_figures_none_is_asked_for() -> None:
         ("INSUFFICIENT", "read from a log: Proofmark has not measured it", {"ranks": (), "rates": None}),
     ],
 )
-def test_what_a_log_of_others_must_say(kind: str, told: str, changes: dict[str, Any]) -> None:
+def test_what_a_log_of_others_must_say(kind: str, expected: str, changes: dict[str, Any]) -> None:
     unknown = {"dataset": None, "flops": None, "nnodes": None, "nproc": None}
-    assert judged(make_run(**changes), read_from=("a.log",), **unknown) == (kind, told)
+    assert judged(make_run(**changes), read_from=("a.log",), **unknown) == (kind, expected)
 
 
 @pytest.mark.parametrize(
-    "told, run, changes",
+    "expected, run, changes",
     [
         ("nothing was measured", {"rates": None}, {}),
         ("a throughput is missing", {"rates": Rates(raw=1, no_eval=None, pure_compute=3)}, {}),
@@ -174,16 +174,16 @@ def test_what_a_log_of_others_must_say(kind: str, told: str, changes: dict[str, 
         ),
     ],
 )
-def test_a_reason_is_told_in_these_words(told: str, run: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_a_reason_is_told_in_these_words(expected: str, run: dict[str, Any], changes: dict[str, Any]) -> None:
     kind, found = judged(make_run(**run), **changes)
-    assert kind == "ERROR" and found.splitlines()[0] == told
+    assert kind == "ERROR" and found.splitlines()[0] == expected
 
 
 def test_no_more_tokens_are_believed_than_fit() -> None:
     full = make_run(tokens_per_item=64.0)
     assert judged(full, config={"max_seq_length": 64}) == judged(full) == ("PASS", "")
-    told = "a point is said to have 64.5 tokens, and at most 64 fit"
-    assert judged(make_run(tokens_per_item=64.5), config={"max_seq_length": 64}) == ("ERROR", told)
+    expected = "a point is said to have 64.5 tokens, and at most 64 fit"
+    assert judged(make_run(tokens_per_item=64.5), config={"max_seq_length": 64}) == ("ERROR", expected)
 
 
 def test_throughputs_may_be_equal() -> None:
@@ -192,8 +192,8 @@ def test_throughputs_may_be_equal() -> None:
 
 
 def test_of_several_runs_a_reason_names_the_seed() -> None:
-    kind, told = judged(make_run(), make_run(seed=7, metric=None), repeats=3)
-    assert kind == "ERROR" and told.splitlines() == [
+    kind, reasons = judged(make_run(), make_run(seed=7, metric=None), repeats=3)
+    assert kind == "ERROR" and reasons.splitlines() == [
         "2 of 3 runs are in the record",
         "seed 7: the last evaluation has no top1",
     ]
@@ -203,8 +203,8 @@ def test_of_several_runs_a_reason_names_the_seed() -> None:
 def test_every_line_of_every_cause_is_a_reason() -> None:
     died = DIED.model_copy(update={"cause": "rank 1 was killed\nrank 2 was killed"})
     runs = [make_run(seed=seed, failure=died, **BROKE_OFF) for seed in (3, 4)]
-    _, told = judged(*runs)
-    assert told.splitlines() == [f"seed {seed}: rank {rank} was killed" for seed in (3, 4) for rank in (1, 2)]
+    _, reasons = judged(*runs)
+    assert reasons.splitlines() == [f"seed {seed}: rank {rank} was killed" for seed in (3, 4) for rank in (1, 2)]
 
 
 def test_a_run_that_failed_has_not_converged_whatever_it_says() -> None:
@@ -230,14 +230,15 @@ def test_a_target_is_reached_where_it_is_met(better: str, target: float, kind: s
 
 
 @pytest.mark.parametrize(
-    "better, told", [("higher", "top1 0.80000 is below the target 0.9 after 200"), ("lower", "above the target 0.7")]
+    "better, expected",
+    [("higher", "top1 0.80000 is below the target 0.9 after 200"), ("lower", "above the target 0.7")],
 )
-def test_a_shortfall_says_on_which_side(better: str, told: str) -> None:
+def test_a_shortfall_says_on_which_side(better: str, expected: str) -> None:
     run = missed()
     worst = Evaluation(samples=0, seconds=0.0, metric=2.0)
     run = run.model_copy(update={"evaluations": (worst, *run.evaluations[1:])})
     found = judged(run, better=better, target=0.9 if better == "higher" else 0.7)
-    assert found[0] == "FAIL_ACCURACY" and told in found[1]
+    assert found[0] == "FAIL_ACCURACY" and expected in found[1]
 
 
 @pytest.mark.parametrize(
@@ -312,8 +313,8 @@ def test_the_last_evaluation_is_the_end(samples: int) -> None:
 
 
 def test_where_feeders_count_they_must_have_counted() -> None:
-    told = "nothing says how many samples its ranks took from the processes that load them"
-    assert judged(make_run(), fed=True) == ("ERROR", told)
+    expected = "nothing says how many samples its ranks took from the processes that load them"
+    assert judged(make_run(), fed=True) == ("ERROR", expected)
     counted = HandedOut(claimed=200, samples=200, by_the_end=200, tokens=None)
     assert judged(make_run(handed_out=counted), fed=True)[0] == judged(make_run(handed_out=None))[0] == "PASS"
 
@@ -386,7 +387,7 @@ def found_outside(metric: float | None, **changes: Any) -> SeedRun:
 
 
 @pytest.mark.parametrize(
-    "run, kind, told",
+    "run, kind, expected",
     [
         (found_outside(0.95), "PASS", ""),
         (found_outside(0.87), "PASS", ""),  # another processor rounds two samples otherwise
@@ -399,9 +400,9 @@ def found_outside(metric: float | None, **changes: Any) -> SeedRun:
         (found_outside(0.95, claimed=0.5), "ERROR", "it is said to have converged, but top1 0.50000 is below"),
     ],
 )
-def test_what_the_weights_have_outside_the_ranks_is_judged(run: SeedRun, kind: str, told: str) -> None:
+def test_what_the_weights_have_outside_the_ranks_is_judged(run: SeedRun, kind: str, expected: str) -> None:
     found, reasons = judged(run)
-    assert (found, told in reasons) == (kind, True), (found, reasons)
+    assert (found, expected in reasons) == (kind, True), (found, reasons)
 
 
 OTHERS: dict[str, Any] = {"others": {"perplexity": {"target": 8.0, "better": "lower"}, "shown": {}}}
@@ -439,8 +440,8 @@ def test_by_how_much_weights_may_miss_their_target(run: SeedRun, precision: str,
 def test_as_many_runs_as_the_policy_asks_for() -> None:
     asked = default_policy().model_copy(update={"least_seeds": 2})
     assert judged(make_run(), make_run(), policy=asked) == ("PASS", "")
-    told = "it was trained 1 times, the policy asks for 2: --repeat 2 or more"
-    assert judged(make_run(), policy=asked) == ("INSUFFICIENT", told)
+    expected = "it was trained 1 times, the policy asks for 2: --repeat 2 or more"
+    assert judged(make_run(), policy=asked) == ("INSUFFICIENT", expected)
 
 
 def test_logs_of_others_have_no_checks() -> None:
@@ -456,14 +457,14 @@ def test_independent_servers_must_all_reach_the_target() -> None:
         )
 
     assert judged(make_run(instances=served(0.95, 0.9), servers=[make_run()]))[0] == "PASS"
-    kind, told = judged(make_run(instances=served(0.99, 0.99, 0.85), servers=[make_run(), make_run()]))
-    assert kind == "FAIL_ACCURACY" and told == "instance 2: top1 0.85000 is below the target 0.9"
-    kind, told = judged(make_run(instances=served(0.95, 0.95)))
-    assert (kind, told) == ("ERROR", "of 2 servers 1 left their logs")
+    kind, reasons = judged(make_run(instances=served(0.99, 0.99, 0.85), servers=[make_run(), make_run()]))
+    assert kind == "FAIL_ACCURACY" and reasons == "instance 2: top1 0.85000 is below the target 0.9"
+    kind, reasons = judged(make_run(instances=served(0.95, 0.95)))
+    assert (kind, reasons) == ("ERROR", "of 2 servers 1 left their logs")
 
 
 @pytest.mark.parametrize(
-    "changes, kind, told",
+    "changes, kind, expected",
     [
         ({"checks": [passed(CLOCK, passed=False)]}, "FAIL_HONESTY", "not: keeps time"),
         (
@@ -476,12 +477,12 @@ def test_independent_servers_must_all_reach_the_target() -> None:
         ({"contention": Contention(others=0.3, stolen=0.0, idle=0.0)}, "AMBIGUOUS", "contention: others took 30.0%"),
     ],
 )
-def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kind: str, told: str) -> None:
+def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kind: str, expected: str) -> None:
     served = Instances(
         mode="per_server_mean", throughputs=(10.0, 10.0), accuracies=(0.95, 0.95), throughput=10.0, accuracy=0.95
     )
     found, reasons = judged(make_run(instances=served, servers=[make_run(**changes)]))
-    assert found == kind and reasons.startswith(f"server 1: {told}"), reasons
+    assert found == kind and reasons.startswith(f"server 1: {expected}"), reasons
 
 
 def of_two(perplexity: float | None, found: float | None = None, **changes: Any) -> SeedRun:
@@ -498,7 +499,7 @@ def of_two(perplexity: float | None, found: float | None = None, **changes: Any)
 
 
 @pytest.mark.parametrize(
-    "run, kind, told",
+    "run, kind, expected",
     [
         (of_two(7.9), "PASS", ""),
         (of_two(8.0), "PASS", ""),
@@ -510,15 +511,15 @@ def of_two(perplexity: float | None, found: float | None = None, **changes: Any)
         (of_two(7.9, 8.5), "FAIL_ACCURACY", "perplexity 8.50000 is above the target 8 after 200 samples"),
     ],
 )
-def test_every_value_that_has_a_target_is_judged(run: SeedRun, kind: str, told: str) -> None:
+def test_every_value_that_has_a_target_is_judged(run: SeedRun, kind: str, expected: str) -> None:
     found, why = judged(run, **OTHERS)
-    assert found == kind and told in why
+    assert found == kind and expected in why
 
 
 def test_a_target_that_one_value_has_before_the_first_step_is_none_of_all() -> None:
     run = of_two(7.9)
     before = run.evaluations[-1].model_copy(update={"samples": 0})
-    found, told = judged(run.model_copy(update={"evaluations": (before, *run.evaluations)}), **OTHERS)
-    assert (found, told) == ("AMBIGUOUS", "the model was at the target before it was trained")
+    found, reasons = judged(run.model_copy(update={"evaluations": (before, *run.evaluations)}), **OTHERS)
+    assert (found, reasons) == ("AMBIGUOUS", "the model was at the target before it was trained")
     begun = before.model_copy(update={"others": {"perplexity": 20.0, "shown": -3.0}})
     assert judged(run.model_copy(update={"evaluations": (begun, *run.evaluations)}), **OTHERS)[0] == "PASS"

@@ -55,7 +55,7 @@ def test_what_the_pages_print(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     settings = tmp_path / "mypy.ini"
     settings.write_text(SETTINGS, encoding="utf-8")
-    told, errors, code = api.run(
+    output, errors, code = api.run(
         ["--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "acme")]
     )
-    assert code == 0, told + errors
+    assert code == 0, output + errors

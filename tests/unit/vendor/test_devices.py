@@ -32,13 +32,13 @@ def lines(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "chosen, told",
+    "chosen, expected",
     [(None, "not set, so it hides none"), ("", "set to ''"), ("7", "set to '7', so that no other device")],
 )
-def test_it_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, chosen: str | None, told: str) -> None:
+def test_it_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, chosen: str | None, expected: str) -> None:
     found = lines(monkeypatch, chosen)
     assert found[0] == "/dev/acme0: not there"
-    assert found[1].startswith(f"ACME_DEVICES: {told}")
+    assert found[1].startswith(f"ACME_DEVICES: {expected}")
     assert found[2].startswith("container: ")
 
 
@@ -71,8 +71,8 @@ def test_driver_files_are_told_with_who_may_use_them(tmp_path: Path, monkeypatch
     (tmp_path / "acme0").touch(mode=0o600)
     assert driver_files(here, absent) == [f"{tmp_path}/acme0: there, this user may use it", f"{absent}: not there"]
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    (told,) = driver_files(here)
-    assert "may not read and write it: -rw------- of user" in told
+    (message,) = driver_files(here)
+    assert "may not read and write it: -rw------- of user" in message
 
 
 def test_what_was_looked_for_comes_from_the_vendors_process(vendors: Path) -> None:

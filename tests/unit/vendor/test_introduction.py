@@ -20,7 +20,7 @@ __all__ = ["vendors"]
 ROOT = Path(__file__).parents[3]
 
 
-def told(vendors: Path, text: str) -> str:
+def refusal(vendors: Path, text: str) -> str:
     add(vendors, "acme", text)
     with pytest.raises(UsageError) as caught:
         introduce("acme", vendors)
@@ -74,7 +74,7 @@ def test_every_vendor_introduces_itself(name: str) -> None:
     ],
 )
 def test_what_goes_wrong_is_one_line(vendors: Path, text: str, what: str) -> None:
-    assert what in told(vendors, text) and "acme" in str(vendors / "acme")
+    assert what in refusal(vendors, text) and "acme" in str(vendors / "acme")
 
 
 @pytest.mark.parametrize("devices, found", [('["a"]', "str in it"), ("7", "int"), ("None", "NoneType")])
@@ -87,19 +87,19 @@ def test_devices_that_are_none_are_told_by_their_type(vendors: Path, devices: st
 
 
 def test_last_words_are_told(vendors: Path) -> None:
-    line = told(vendors, "import os\nprint('looking')\nprint('no card', flush=True)\nos._exit(0)")
+    line = refusal(vendors, "import os\nprint('looking')\nprint('no card', flush=True)\nos._exit(0)")
     assert line == "vendor 'acme': its import ended with exit code 0: no card"
 
 
 def test_a_vendor_that_hangs_is_ended(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(introduction, "PATIENCE", 3.0)
-    line = told(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
+    line = refusal(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
     assert line == "vendor 'acme': chip() did not end within 3 s"
 
 
 def test_all_of_it_ends_however_often_patience_is_renewed(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(introduction, "ALTOGETHER", 3.0)
-    line = told(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
+    line = refusal(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
     assert line == "vendor 'acme': its introduction did not end within 3 s"
 
 
@@ -113,4 +113,6 @@ def test_devices_that_cannot_be_counted_are_told_where_they_are_needed(vendors: 
 def test_a_broken_package_is_told_as_ever(vendors: Path) -> None:
     with pytest.raises(UsageError, match="unknown vendor 'nobody'"):
         introduce("nobody", vendors)
-    assert "'default_compiler' must be one of" in told(vendors, GOOD.replace('    default_compiler = "engine"\n', ""))
+    assert "'default_compiler' must be one of" in refusal(
+        vendors, GOOD.replace('    default_compiler = "engine"\n', "")
+    )

@@ -26,7 +26,7 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("network: 1", "network: expected true or false, found 1"),
         ("readable: [opt/acme]", "readable.0: 'opt/acme' is no absolute path; did you mean '/opt/acme'?"),
@@ -46,13 +46,13 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
         ("environment: [AWS_SECRET_*]", "environment.0: 'AWS_SECRET_*' is named like a secret"),
     ],
 )
-def test_a_file_that_asks_for_more_is_refused(vendors: Path, text: str, told: str) -> None:
+def test_a_file_that_asks_for_more_is_refused(vendors: Path, text: str, expected: str) -> None:
     add(vendors, "acme")
     (vendors / "acme" / FILE).write_text(text)
     with pytest.raises(ConfigurationError) as caught:
         introduce("acme", vendors)
     (problem,) = caught.value.problems
-    assert str(problem).startswith(f"{vendors / 'acme' / FILE}: {told}")
+    assert str(problem).startswith(f"{vendors / 'acme' / FILE}: {expected}")
 
 
 def test_all_that_is_wrong_is_told_at_once(vendors: Path) -> None:

@@ -101,8 +101,8 @@ class Telling(Processor):
 
 class TestDevices:
     def test_what_a_vendor_tells(self) -> None:
-        told = device_software(Telling(Software(driver="570.86", runtime="CUDA 12.8", reason="no firmware")))
-        assert told == {
+        facts = device_software(Telling(Software(driver="570.86", runtime="CUDA 12.8", reason="no firmware")))
+        assert facts == {
             "driver": Known(value="570.86"),
             "runtime": Known(value="CUDA 12.8"),
             "firmware": Known(reason="no firmware"),
@@ -110,18 +110,18 @@ class TestDevices:
 
     @pytest.mark.parametrize("answer", [RuntimeError("no driver"), SystemExit(0), None, 3])
     def test_a_vendor_that_fails_is_the_reason(self, answer: Any) -> None:
-        told = device_software(Telling(answer))
-        assert all(fact.value is None and "software() failed" in (fact.reason or "") for fact in told.values())
+        facts = device_software(Telling(answer))
+        assert all(fact.value is None and "software() failed" in (fact.reason or "") for fact in facts.values())
 
     def test_a_vendor_without_it(self) -> None:
         silent = SimpleNamespace(runs_on_processor=False)
-        told = device_software(SimpleNamespace(software=lambda: Vendor.software(silent)))  # type: ignore[arg-type]
-        assert {fact.reason for fact in told.values()} == {"the vendor's adapter does not tell"}
+        facts = device_software(SimpleNamespace(software=lambda: Vendor.software(silent)))  # type: ignore[arg-type]
+        assert {fact.reason for fact in facts.values()} == {"the vendor's adapter does not tell"}
 
     def test_a_processor_has_microcode_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine, "_read", lambda path: "microcode : 0x1\n")
-        told = device_software(Processor())
-        assert told["driver"].value is None and "a processor has none" in (told["driver"].reason or "")
+        facts = device_software(Processor())
+        assert facts["driver"].value is None and "a processor has none" in (facts["driver"].reason or "")
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -87,7 +87,7 @@ def test_unknown(vendors: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("import nonesuch", "ModuleNotFoundError: No module named 'nonesuch'"),
         ("1 / 0", "ZeroDivisionError"),
@@ -107,27 +107,27 @@ def test_unknown(vendors: Path, name: str) -> None:
         (GOOD.replace('"engine"', '"missing"'), "compiler 'missing' has no module"),
     ],
 )
-def test_broken(vendors: Path, text: str, told: str) -> None:
+def test_broken(vendors: Path, text: str, expected: str) -> None:
     add(vendors, "acme", text)
     with pytest.raises(UsageError, match="acme") as caught:
         find_vendor("acme", vendors)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("import nonesuch\nclass InferModel: ...", "cannot be imported"),
         ("", "expected a class InferModel"),
         ("InferModel = 3", "expected a class"),
     ],
 )
-def test_broken_compiler_module(vendors: Path, text: str, told: str) -> None:
+def test_broken_compiler_module(vendors: Path, text: str, expected: str) -> None:
     add(vendors, "acme", engine=text)
     with pytest.raises(UsageError, match="engine") as caught:
         find_vendor("acme", vendors).infer_model("engine")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_class_that_cannot_be_called_is_no_infer_model(vendors: Path) -> None:
@@ -161,12 +161,12 @@ def test_what_an_engine_is_made_of(vendors: Path, parameters: str, fits: bool) -
     with pytest.raises(UsageError) as refused:
         found.infer_model("engine")
     own = parameters.removeprefix("self, ")
-    told = f"acme/engine.py:3: expected InferModel(config, onnx_path, model), found InferModel({own})"
-    assert str(refused.value).endswith(told)
+    expected = f"acme/engine.py:3: expected InferModel(config, onnx_path, model), found InferModel({own})"
+    assert str(refused.value).endswith(expected)
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("x = 1\nclass InferModel(:\n", "engine.py: line 2: invalid syntax"),
         ("def helper(): ...\n", "__init__ and __call__; it has helper"),
@@ -174,12 +174,12 @@ def test_what_an_engine_is_made_of(vendors: Path, parameters: str, fits: bool) -
     ],
 )
 def test_a_compiler_module_of_which_nothing_can_come_is_told_with_the_vendor(
-    vendors: Path, text: str, told: str
+    vendors: Path, text: str, expected: str
 ) -> None:
     add(vendors, "acme", engine=text)
     with pytest.raises(UsageError) as refused:
         find_vendor("acme", vendors)
-    assert str(refused.value).startswith(str(vendors / "acme/engine.py")) and told in str(refused.value)
+    assert str(refused.value).startswith(str(vendors / "acme/engine.py")) and expected in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -199,17 +199,17 @@ def test_what_the_text_of_a_compiler_module_may_leave_to_its_import(vendors: Pat
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, expected",
     [
         (('frozenset({"fp32"})', '"fp32"'), "compilers.engine.precisions: expected a set of precisions, found the"),
         (("    default_", '    training_precisions = "bf16"\n    default_'), "training_precisions: expected a set of"),
     ],
 )
-def test_precisions_that_are_text(vendors: Path, change: tuple[str, str], told: str) -> None:
+def test_precisions_that_are_text(vendors: Path, change: tuple[str, str], expected: str) -> None:
     add(vendors, "acme", GOOD.replace(*change))
     with pytest.raises(UsageError) as refused:
         find_vendor("acme", vendors)
-    assert told in str(refused.value) and "\n" not in str(refused.value)
+    assert expected in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_unknown_compiler(vendors: Path) -> None:
@@ -223,7 +223,7 @@ def test_unknown_compiler(vendors: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, told",
+    "name, expected",
     [
         ("inference/net.yml", "is read by nobody: expected YAML in inference/net.yaml"),
         ("inference/net.json", "is read by nobody: expected YAML in inference/net.yaml"),
@@ -266,7 +266,7 @@ def test_unknown_compiler(vendors: Path) -> None:
         ("noending", "is read by nobody: expected <suite>/<case>.yaml"),
     ],
 )
-def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) -> None:
+def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, expected: str) -> None:
     add(vendors, "acme")
     configs = vendors / "acme/configs"
     for file in ("inference/net.yaml", "training/net/A100x1x8.yaml", "training/net/.gitkeep", name):
@@ -275,7 +275,7 @@ def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) 
     (problem,) = find_vendor("acme", vendors).stray_overrides({"inference/net": False, "training/net": True})
     assert problem.where == str(configs / name)
     assert "brought along by `python -m proofmark.flagperf import" in problem.what
-    assert problem.what.startswith(told) and ("did you mean" in problem.what) == ("did you mean" in told)
+    assert problem.what.startswith(expected) and ("did you mean" in problem.what) == ("did you mean" in expected)
 
 
 def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -> None:
@@ -286,10 +286,10 @@ def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -
     for file in (*read, *theirs, *ours):
         (vendors / "acme" / file).parent.mkdir(exist_ok=True)
         (vendors / "acme" / file).touch()
-    told = {Path(each.where).relative_to(vendors / "acme").as_posix(): each.what for each in found_strays(vendors)}
-    assert told.keys() == {*theirs, *ours}
-    assert all("brought along by `python -m proofmark.flagperf import" in told[file] for file in theirs)
-    assert all(told[file] == f"is read by nobody: expected YAML in {right}" for file, right in ours.items())
+    by_file = {Path(each.where).relative_to(vendors / "acme").as_posix(): each.what for each in found_strays(vendors)}
+    assert by_file.keys() == {*theirs, *ours}
+    assert all("brought along by `python -m proofmark.flagperf import" in by_file[file] for file in theirs)
+    assert all(by_file[file] == f"is read by nobody: expected YAML in {right}" for file, right in ours.items())
 
 
 def found_strays(vendors: Path) -> list[Problem]:

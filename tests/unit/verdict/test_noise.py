@@ -32,13 +32,13 @@ def test_the_bound_is_the_policys_or_the_cases_or_the_usual_one() -> None:
     assert bound_of(strict) == 0.01
 
 
-@pytest.mark.parametrize("noise, told", [(None, []), (0.05, []), (0.07, [SCATTERS])])
-def test_rounds_may_scatter_as_far_as_the_bound(noise: float | None, told: list[str]) -> None:
-    assert noise_of(rounds(), core(noise), 0.05, BOUNDS) == told
+@pytest.mark.parametrize("noise, expected", [(None, []), (0.05, []), (0.07, [SCATTERS])])
+def test_rounds_may_scatter_as_far_as_the_bound(noise: float | None, expected: list[str]) -> None:
+    assert noise_of(rounds(), core(noise), 0.05, BOUNDS) == expected
 
 
 @pytest.mark.parametrize(
-    "contention, told",
+    "contention, expected",
     [
         (None, []),
         (seen(others=0.25), []),
@@ -60,26 +60,26 @@ def test_rounds_may_scatter_as_far_as_the_bound(noise: float | None, told: list[
         ),
     ],
 )
-def test_others_may_take_their_share_of_the_bound(contention: Contention | None, told: list[str]) -> None:
-    assert contention_of(contention, 0.5, BOUNDS) == told
+def test_others_may_take_their_share_of_the_bound(contention: Contention | None, expected: list[str]) -> None:
+    assert contention_of(contention, 0.5, BOUNDS) == expected
 
 
 def test_contention_is_that_of_all_rounds_by_their_seconds() -> None:
     busy = {"contention": seen(others=1.0), "whole_seconds": 0.5, "core_seconds": 0.5}
     timed = rounds(busy, {"contention": None, "whole_seconds": 9.0})
-    (told,) = noise_of(timed, core(0.0), 0.4, BOUNDS)
-    assert told.startswith("contention: others took 25.0% of the cores while it was timed, more than 20.0%")
+    (message,) = noise_of(timed, core(0.0), 0.4, BOUNDS)
+    assert message.startswith("contention: others took 25.0% of the cores while it was timed, more than 20.0%")
 
 
 @pytest.mark.parametrize(
-    "clocks, told",
+    "clocks, expected",
     [
         ((1000.0, 1100.0, None), []),
         ((1101.0, 1000.0, 1050.0), ["the processor's clock went from 1101 to 1000 MHz"]),
         ((None, None, None), []),
     ],
 )
-def test_a_clock_that_changed_is_told_beside_what_it_may_explain(clocks: Any, told: list[str]) -> None:
+def test_a_clock_that_changed_is_told_beside_what_it_may_explain(clocks: Any, expected: list[str]) -> None:
     timed = rounds(*({"contention": seen(clock_mhz=clock)} for clock in clocks))
-    assert noise_of(timed, core(0.07), 0.05, BOUNDS) == [SCATTERS, *told]
+    assert noise_of(timed, core(0.07), 0.05, BOUNDS) == [SCATTERS, *expected]
     assert noise_of(timed, core(0.0), 0.05, BOUNDS) == [], "by itself it says nothing of a figure"

@@ -56,7 +56,7 @@ def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> N
 
 
 @pytest.mark.parametrize(
-    "kind, told, changes",
+    "kind, expected, changes",
     [
         ("ERROR", "interrupted in compile", {"interrupted": "compile"}),
         ("INSUFFICIENT", "only some tests of the case were selected", {"partial": True}),
@@ -66,9 +66,9 @@ def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> N
         ("ERROR", "is above 100 %", {"utilisation": Utilisation(mfu=1.5)}),
     ],
 )
-def test_no_run_passes_because_its_suite_forgot_a_stage(kind: str, told: str, changes: dict[str, Any]) -> None:
+def test_no_run_passes_because_its_suite_forgot_a_stage(kind: str, expected: str, changes: dict[str, Any]) -> None:
     verdict = engine.judge(record(**changes), [])
-    assert verdict.kind == kind and told in verdict.reasons[0]
+    assert verdict.kind == kind and expected in verdict.reasons[0]
 
 
 def compared(outcome: Outcome, **changes: Any) -> Compared:
@@ -100,8 +100,8 @@ def test_of_equals_the_runs_own_reasons_are_told() -> None:
 
 def test_a_log_that_somebody_else_wrote_into() -> None:
     assert changed_log(record()) == []
-    told = "the event log was changed by somebody else than the session: line 3"
-    assert changed_log(record(changed=("line 3",))) == [told]
+    expected = "the event log was changed by somebody else than the session: line 3"
+    assert changed_log(record(changed=("line 3",))) == [expected]
 
 
 def test_every_illegality_is_told() -> None:
@@ -130,8 +130,8 @@ def test_damaged_lines_are_counted_and_named() -> None:
     assert damaged_lines(record(), "the event log") == []
     assert damaged_lines(record(corrupt_lines=2), "the event log") == ["2 lines of the event log are damaged"]
     named = record(corrupt_lines=2, damaged=("a, line 1: not JSON", "b, line 2: no event"))
-    told = "2 lines of the logs are damaged: a, line 1: not JSON; b, line 2: no event"
-    assert damaged_lines(named, "the logs") == [told]
+    expected = "2 lines of the logs are damaged: a, line 1: not JSON; b, line 2: no event"
+    assert damaged_lines(named, "the logs") == [expected]
 
 
 def test_parts_left_out() -> None:
@@ -141,7 +141,7 @@ def test_parts_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "dataset, weights, loaded, told",
+    "dataset, weights, loaded, expected",
     [
         (DATA, DATA, True, []),
         (DATA, None, False, []),
@@ -152,8 +152,10 @@ def test_parts_left_out() -> None:
         (None, None, False, ["nothing identifies the data set"]),
     ],
 )
-def test_missing_identity(dataset: Identity | None, weights: Identity | None, loaded: bool, told: list[str]) -> None:
-    assert missing_identity(dataset, weights, weights_loaded=loaded) == told
+def test_missing_identity(
+    dataset: Identity | None, weights: Identity | None, loaded: bool, expected: list[str]
+) -> None:
+    assert missing_identity(dataset, weights, weights_loaded=loaded) == expected
 
 
 UNCOUNTED = "the FLOPs were not counted"
@@ -161,7 +163,7 @@ NO_MFU = "MFU is missing, though the chip's peak is known"
 
 
 @pytest.mark.parametrize(
-    "flops, mfu, known, told",
+    "flops, mfu, known, expected",
     [
         (Flops(declared=1.0, counted=1.0), 0.5, True, []),
         (Flops(declared=1.0, counted=1.0), None, False, []),
@@ -172,8 +174,8 @@ NO_MFU = "MFU is missing, though the chip's peak is known"
         (None, None, True, [UNCOUNTED, NO_MFU]),
     ],
 )
-def test_missing_utilisation(flops: Flops | None, mfu: float | None, known: bool, told: list[str]) -> None:
-    assert missing_utilisation(flops, Utilisation(mfu=mfu), chip() if known else UNKNOWN) == told
+def test_missing_utilisation(flops: Flops | None, mfu: float | None, known: bool, expected: list[str]) -> None:
+    assert missing_utilisation(flops, Utilisation(mfu=mfu), chip() if known else UNKNOWN) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,8 +203,8 @@ def test_declared_flops_are_held_to_the_counted(declared: float, counted: float,
     complaints = wrong_flops(Flops(declared=declared, counted=counted), "image")
     assert (complaints == []) is good
     if not good:
-        told = f"the case declares {declared:.4g} FLOPs per image, counted were {counted:.4g}"
-        assert complaints == [f"{told}: more than 5% of the counted apart"]
+        expected = f"the case declares {declared:.4g} FLOPs per image, counted were {counted:.4g}"
+        assert complaints == [f"{expected}: more than 5% of the counted apart"]
 
 
 def test_flops_that_nobody_declared_or_counted_are_not_compared() -> None:
@@ -214,7 +216,7 @@ ZERO = "the FLOPs, the peak or the clock are wrong"
 
 
 @pytest.mark.parametrize(
-    "mfu, achievable, told",
+    "mfu, achievable, expected",
     [
         (None, 1.0, []),
         (5e-324, None, []),
@@ -230,8 +232,8 @@ ZERO = "the FLOPs, the peak or the clock are wrong"
         (0.99, None, []),
     ],
 )
-def test_mfu_is_within_what_the_chip_can_do(mfu: float | None, achievable: float | None, told: list[str]) -> None:
-    assert impossible_utilisation(Utilisation(mfu=mfu), chip(achievable)) == told
+def test_mfu_is_within_what_the_chip_can_do(mfu: float | None, achievable: float | None, expected: list[str]) -> None:
+    assert impossible_utilisation(Utilisation(mfu=mfu), chip(achievable)) == expected
 
 
 def test_an_unknown_chip_has_no_peak_to_be_held_to_but_its_mfu_is_a_share_all_the_same() -> None:
@@ -251,10 +253,10 @@ def test_disturbances() -> None:
     assert disturbances(hot.model_copy(update={"foreign_processes": (7, 9)}), noise) == [throttled, others]
 
 
-@pytest.mark.parametrize("share, told", [(0.01, []), (0.02, ["0.02 of the readings: heat"])])
-def test_a_moment_of_heat_in_hours_is_no_disturbance(share: float, told: list[str]) -> None:
+@pytest.mark.parametrize("share, expected", [(0.01, []), (0.02, ["0.02 of the readings: heat"])])
+def test_a_moment_of_heat_in_hours_is_no_disturbance(share: float, expected: list[str]) -> None:
     seen = Monitoring(samples=9, window=None, throttled=("heat",), throttled_share=share)
-    assert [line.partition(" in ")[2] for line in disturbances(seen, default_policy().noise)] == told
+    assert [line.partition(" in ")[2] for line in disturbances(seen, default_policy().noise)] == expected
 
 
 def judged_training(**changes: Any) -> Verdict:

@@ -83,10 +83,10 @@ def leave_the_group(leave: Callable[[], Any]) -> None:
 
 def outlive_the_parent(option: int) -> None:
     """Choose another signal by which its parent's end is told; the kernel looks at an option's lower half."""
-    told = ctypes.c_int()
+    number = ctypes.c_int()
     called_by_name("prctl", ctypes.c_ulong(option), ctypes.c_ulong(signal.SIGURG))
-    called("prctl", 2, ctypes.byref(told))
-    if told.value != signal.SIGURG:
+    called("prctl", 2, ctypes.byref(number))
+    if number.value != signal.SIGURG:
         raise PermissionError(errno.EPERM, "it is as before")
 
 

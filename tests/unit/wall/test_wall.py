@@ -170,8 +170,8 @@ def test_ranks_have_what_they_need_to_speak(
     reached = asked.get("unix_sockets")
     kind = "process" if reached == "all" else "wall"
     assert (isolation.kind, isolation.network) == (kind, network), "a daemon was spoken to"
-    told = {"all": ["sockets in files"], "datagrams": ["datagrams"], None: []}
-    assert [gap.partition(":")[0] for gap in isolation.gaps] == told[reached]
+    expected = {"all": ["sockets in files"], "datagrams": ["datagrams"], None: []}
+    assert [gap.partition(":")[0] for gap in isolation.gaps] == expected[reached]
 
 
 HOW = {
@@ -280,12 +280,12 @@ def test_what_links_in_hidden_data_lead_to_is_hidden(place: dict[str, Any], belo
 
 
 @pytest.mark.parametrize(
-    "number, told", [(errno.ENOSYS, "was built without"), (errno.EOPNOTSUPP, "was started without")]
+    "number, expected", [(errno.ENOSYS, "was built without"), (errno.EOPNOTSUPP, "was started without")]
 )
-def test_a_kernel_without_is_said(place: dict[str, Any], number: int, told: str) -> None:
+def test_a_kernel_without_is_said(place: dict[str, Any], number: int, expected: str) -> None:
     isolation, tried = behind_a_wall({**place, "without_landlock": number, "only": ["read outside", "tcp"]})
     assert (isolation.kind, isolation.landlock, isolation.network) == ("process", 0, "closed")
-    assert isolation.gaps[0] == f"files, signals, memory of other processes: no Landlock: this kernel {told}"
+    assert isolation.gaps[0] == f"files, signals, memory of other processes: no Landlock: this kernel {expected}"
     assert tried == {"read outside": "done", "tcp": "EACCES"}
 
 
@@ -300,11 +300,11 @@ def test_an_older_kernel_lets_no_file_outside_be_cut_off(place: dict[str, Any], 
     assert (Path(place["outside"]) / "secret").read_text() == "labels"
 
 
-@pytest.mark.parametrize("network, told", [(False, "open"), (True, "asked for")])
-def test_a_system_without_the_filter_is_said(place: dict[str, Any], network: bool, told: str) -> None:
+@pytest.mark.parametrize("network, expected", [(False, "open"), (True, "asked for")])
+def test_a_system_without_the_filter_is_said(place: dict[str, Any], network: bool, expected: str) -> None:
     orders = {**place, "without_filter": True, "network": network, "only": ["udp", "tcp"]}
     isolation, tried = behind_a_wall(orders)
-    assert (isolation.kind, isolation.network, tried["udp"]) == ("process", told, "done")
+    assert (isolation.kind, isolation.network, tried["udp"]) == ("process", expected, "done")
     assert any("no filter of system calls: libnothing.so.9" in gap for gap in isolation.gaps)
     assert tried["tcp"] == ("done" if network or not isolation.landlock else "EACCES")
 

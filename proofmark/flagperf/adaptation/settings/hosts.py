@@ -129,9 +129,9 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
     runs: dict[str, str] = {}
     for key, given, names in lists:
         for called, theirs, data in _listed(given.value, names):
-            fate, told = _move_entry(moved, theirs, data, runs)
+            fate, remarks = _move_entry(moved, theirs, data, runs)
             line = (given.lines or {}).get(called, given.line)
-            moved.tell(given.file, line, f"{key}: {called}", data, fate, **told)
+            moved.tell(given.file, line, f"{key}: {called}", data, fate, **remarks)
     if "VENDOR" in taken:
         given = taken.pop("VENDOR")
         moved.tell(given.file, given.line, "VENDOR", given.value, "taken over", here=f"{RUNS}: VENDOR")
@@ -151,10 +151,12 @@ def _settings(moved: Moved, taken: dict[str, _Given]) -> dict[str, Any]:
         given = taken.pop("FLAGPERF_LOG_LEVEL")
         level = str(given.value).upper()
         fits = level in get_args(LogLevel)
-        told = {"here": f"{RUNS}: FLAGPERF_LOG_LEVEL"} if fits else {"why": f"expected {', '.join(get_args(LogLevel))}"}
+        remarks = (
+            {"here": f"{RUNS}: FLAGPERF_LOG_LEVEL"} if fits else {"why": f"expected {', '.join(get_args(LogLevel))}"}
+        )
         values |= {"FLAGPERF_LOG_LEVEL": level} if fits else {}
         fate: Fate = "taken over" if fits else "illegal"
-        moved.tell(given.file, given.line, "FLAGPERF_LOG_LEVEL", given.value, fate, **told)
+        moved.tell(given.file, given.line, "FLAGPERF_LOG_LEVEL", given.value, fate, **remarks)
     if "CLEAR_CACHES" in taken and isinstance(taken["CLEAR_CACHES"].value, bool):
         values["CLEAR_CACHES"] = taken["CLEAR_CACHES"].value  # for hosts it goes into the cluster file too
     return values

@@ -132,18 +132,18 @@ def _tell_shared(
     configurations, path = shared[0], folder / ENDING
     for name, values in zip(SHARED, shared, strict=True):
         for key, value in values.items():
-            told: dict[str, str] = {}
+            remarks: dict[str, str] = {}
             fate: Fate = "redundant"
             if name != ENDING and key in configurations:
                 why = f"{moved.checkout.shown(path)} says it"
-                told = {"theirs": "FlagPerf exits with an error: the key is in both"}
+                remarks = {"theirs": "FlagPerf exits with an error: the key is in both"}
             elif key in own and own[key].file == folder / name:
                 continue
             elif key in own:
                 why = f"{moved.checkout.shown(own[key].file)} says it"
             else:
                 fate, why = fate_of_shared(moved, case, key, value)
-            moved.tell_key(folder / name, key, value, fate, why=why, **told)
+            moved.tell_key(folder / name, key, value, fate, why=why, **remarks)
 
 
 def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
@@ -171,21 +171,21 @@ def _fates(
     moved.facts.precisions.add("fp16" if asked.get("fp16", shared.get("fp16")) else "fp32")
     verdicts = case.held(moved.checkout.vendor, asked, compiler=moved.facts.compiler)
     for key, each in values.items():
-        told = {"theirs": each.theirs}
+        remarks = {"theirs": each.theirs}
         ours = names[key]
         if key == "compiler" and foreign:
             why = f"is none of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
-            moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
+            moved.tell_key(each.file, key, each.value, "illegal", why=why, **remarks)
         elif (parameter := case.parameter(key)) is not None:
             same = same_as_the_task(case, key, each.value)
             why = same or f"is a parameter of the task ({parameter}): nobody sets it"
-            moved.tell_key(each.file, key, each.value, "redundant" if same else "illegal", why=why, **told)
+            moved.tell_key(each.file, key, each.value, "redundant" if same else "illegal", why=why, **remarks)
         elif ours in verdicts.wrong:
             idle, what = verdicts.wrong[ours]
-            moved.tell_key(each.file, key, each.value, "redundant" if idle else "illegal", why=what, **told)
+            moved.tell_key(each.file, key, each.value, "redundant" if idle else "illegal", why=what, **remarks)
         else:
             fate = "taken over" if ours == key else "renamed"
-            moved.tell_key(each.file, key, each.value, fate, here=f"{target}: {ours}", **told)  # type: ignore[arg-type]
+            moved.tell_key(each.file, key, each.value, fate, here=f"{target}: {ours}", **remarks)  # type: ignore[arg-type]
     return dict(verdicts.legal)
 
 

@@ -171,8 +171,8 @@ def _fate_of_each(
         theirs = standard.says(key, each.value)
         ours, value = ours_of(case, key, each.value)
         if ours is None:
-            fate, told = _without_setting(moved, case, standard, key, each)
-            moved.tell(each.file, each.line, key, each.value, fate, theirs=theirs, **told)
+            fate, remarks = _without_setting(moved, case, standard, key, each)
+            moved.tell(each.file, each.line, key, each.value, fate, theirs=theirs, **remarks)
         elif ours in asked:
             why = (
                 f"{asked[ours][0]} says so already" if asked[ours][1] == value else f"{asked[ours][0]} sets {ours} too"

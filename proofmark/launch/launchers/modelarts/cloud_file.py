@@ -231,8 +231,8 @@ def load_cloud(path: Path) -> Cloud:
     """
     values, where = load_mapping(path), str(path)
     problems = [Problem(where, key, EXPLAINED) for key in _secrets(values)]
-    told = {problem.key.partition(".")[0] for problem in problems}
-    kept = {key: value for key, value in values.items() if key not in told}
+    wrong_keys = {problem.key.partition(".")[0] for problem in problems}
+    kept = {key: value for key, value in values.items() if key not in wrong_keys}
     try:
         cloud = Cloud.model_validate_json(json.dumps(kept))  # as JSON: a list will do for a tuple
     except ValidationError as error:

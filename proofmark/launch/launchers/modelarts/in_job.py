@@ -12,7 +12,7 @@ from proofmark.launch.launchers.modelarts import triplet
 from proofmark.launch.rank_result import rank_results
 from proofmark.launch.service.node import Node
 from proofmark.launch.service.platform import NodeVariables
-from proofmark.launch.service.ticket import TICKET, Ticket, read_told
+from proofmark.launch.service.ticket import TICKET, Ticket, read_wire
 
 VARIABLES = NodeVariables(node="VC_TASK_INDEX", nodes="MA_NUM_HOSTS", devices="MA_NUM_GPUS", hosts="VC_WORKER_HOSTS")
 
@@ -23,7 +23,7 @@ def run(channels: Mapping[str, str], work: Path) -> int:
         missing = [name for name in ("train_url", "job_url") if name not in channels]
         if missing:
             raise ValueError(f"the platform has given no {', '.join(missing)}")
-        ticket = read_told(Path(channels["job_url"]) / TICKET, Ticket)
+        ticket = read_wire(Path(channels["job_url"]) / TICKET, Ticket)
         place = VARIABLES.place(os.environ)
         node = Node(ticket, place, work / "code", work, channels.get("data_url"))
         results = Path(channels["train_url"])

@@ -171,14 +171,14 @@ class ModelArts(Service):
                 raise ServiceError(f"result {key} {older}")
             (folder / key).parent.mkdir(parents=True, exist_ok=True)
             self._obs.fetch(f"{self.places(ended.at.name, '').results}{key}", folder / key)
-        told = [_told_by(ended.folder / home_of(node, self.servers is not None)) for node in range(ended.nodes)]
-        triplet.hold_against(folder, told if self.servers else [list(chain(*told))], ranks, self.servers)
+        results = [_rank_results(ended.folder / home_of(node, self.servers is not None)) for node in range(ended.nodes)]
+        triplet.hold_against(folder, results if self.servers else [list(chain(*results))], ranks, self.servers)
         utilisation, why_not = self._utilisation(ended)
         measured = Measured(
             ended=ended,
             mode=self._cloud.aggregate,
             instances=triplet.read(folder, keys, ranks, self.servers),
-            results=list(chain(*told)),
+            results=list(chain(*results)),
             utilisation=utilisation,
             no_utilisation=why_not,
         )
@@ -208,10 +208,10 @@ class ModelArts(Service):
             method, kind = "show_training_job_metrics", "ShowTrainingJobMetrics"
             try:
                 status, content = self._asked(what, method, kind, training_job_id=ended.at.id, task_id=task.name)
-                told = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
+                metrics = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
             except ServiceError as error:
                 return None, str(error)
-            for each in told.metrics or ():
+            for each in metrics.metrics or ():
                 seen.setdefault(each.metric, []).extend(value for value in each.value or () if 0 <= value <= 100)
         if values := [value for name in names for value in seen.get(name, ())]:
             return fmean(values) / 100, ""
@@ -271,7 +271,7 @@ class ModelArts(Service):
         return {**common, "engine": {"image_url": cloud.image}, "command": command}
 
 
-def _told_by(home: Path) -> list[RankResult]:
+def _rank_results(home: Path) -> list[RankResult]:
     """What the ranks of a node said."""
     try:
         return rank_results(home)

@@ -123,8 +123,8 @@ class Obs(ObjectStore):
         except ssl.SSLCertVerificationError as error:
             raise ServiceError(self._who.hidden(f"{what}: its certificate is not trusted: {error}")[:400]) from None
         except Exception as error:  # noqa: BLE001 (theirs passes on whatever http.client and ssl raise)
-            told = self._who.hidden(f"{what}: no answer: {type(error).__name__}: {error}")
-            raise ServiceError(told[:400], transient=True) from None
+            message = self._who.hidden(f"{what}: no answer: {type(error).__name__}: {error}")
+            raise ServiceError(message[:400], transient=True) from None
 
 
 class _Missing(ServiceError):

@@ -99,11 +99,11 @@ def asked(what: str, who: Credentials, request: Callable[[], T]) -> T:
     try:
         return request()
     except errors.ServiceResponseException as error:
-        told = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}"
+        message = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}"
         transient = error.status_code in RETRIED or error.status_code >= 500
-        raise ServiceError(who.hidden(told), transient=transient, taken=error.error_code == TAKEN) from None
+        raise ServiceError(who.hidden(message), transient=transient, taken=error.error_code == TAKEN) from None
     except errors.SslHandShakeException as error:
         raise ServiceError(f"{what}: its certificate is not trusted: {who.hidden(str(error.error_msg)):.300}") from None
     except (errors.SdkException, OSError, AttributeError) as error:  # theirs reads what some lost connections lack
-        told = who.hidden(str(getattr(error, "error_msg", None) or error))
-        raise ServiceError(f"{what}: no answer: {type(error).__name__}: {told:.300}", transient=True) from None
+        message = who.hidden(str(getattr(error, "error_msg", None) or error))
+        raise ServiceError(f"{what}: no answer: {type(error).__name__}: {message:.300}", transient=True) from None

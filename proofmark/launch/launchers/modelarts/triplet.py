@@ -99,12 +99,12 @@ def read(folder: Path, keys: Sequence[str], ranks: int, servers: int | None) -> 
     return list(_instances(numbers, ranks, servers))
 
 
-def hold_against(folder: Path, told: Sequence[Sequence[RankResult]], ranks: int, servers: int | None) -> None:
+def hold_against(folder: Path, by_instance: Sequence[Sequence[RankResult]], ranks: int, servers: int | None) -> None:
     """Compare the objects with what the ranks themselves said: they are written from that, digit by digit.
 
     Args:
         folder: where the objects lie.
-        told: of each instance, what its ranks said.
+        by_instance: of each instance, what its ranks said.
         ranks: how many ranks each instance has.
         servers: how many independent ones there are, None for one job.
 
@@ -112,7 +112,7 @@ def hold_against(folder: Path, told: Sequence[Sequence[RankResult]], ranks: int,
         ServiceError: ranks are missing or contradict each other, or an object says something else; named is its key.
         OSError: one can't be read.
     """
-    for home, results in zip(_homes(servers), told, strict=True):
+    for home, results in zip(_homes(servers), by_instance, strict=True):
         found = sorted(result.rank for result in results)
         if found != list(range(ranks)) or any(result.world != ranks for result in results):
             raise ServiceError(f"result {home}{SIZE}: ranks {found[:16]} left what they came to, of {ranks}")

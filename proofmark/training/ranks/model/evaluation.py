@@ -107,13 +107,15 @@ def _evaluated(scoring: Scoring, samples: int, place: Place) -> Evaluated:
     else:
         scoring.in_one_process()
         found = scoring.values() if place.rank == 0 else {}
-        told = from_rank_0([math.nan if (own := found.get(n)) is None else own for n in scoring.aims], place)
-        values = {name: value if math.isfinite(value) else None for name, value in zip(scoring.aims, told, strict=True)}
+        of_rank_0 = from_rank_0([math.nan if (own := found.get(n)) is None else own for n in scoring.aims], place)
+        values = {
+            name: value if math.isfinite(value) else None for name, value in zip(scoring.aims, of_rank_0, strict=True)
+        }
     weight = None if scoring.mean is None else scoring.mean.weight
     return Evaluated(values, weight, samples if weight is None else weight, scoring.aims)
 
 
-def told(found: Evaluated) -> dict[str, Any]:
+def as_fields(found: Evaluated) -> dict[str, Any]:
     """As a rank's log has it: the other values where there are any."""
     others = found.others
     metric = found.metric if math.isfinite(found.metric) else None

@@ -81,10 +81,10 @@ class Referee:
         """
         found = self._prints_of(model)
         known = found if self._place.rank == 0 else self._prints
-        honest = self._told(self._parameters(known, trainable(model)), self._weights(known))
+        honest = self._log_checks(self._parameters(known, trainable(model)), self._weights(known))
         if not self.adapted or largest(len(self._misfits(named_weights(model))), self._place):
             return honest
-        return self._told(self._function(model, autocast)) and honest
+        return self._log_checks(self._function(model, autocast)) and honest
 
     def confirm(self, model: torch.nn.Module, said: Evaluated) -> tuple[Evaluated | None, bool]:
         """The metric of these weights in the case's own model, and whether that is what was `said`.
@@ -97,12 +97,12 @@ class Referee:
         weights = named_weights(model)
         misfits = self._misfits(weights)
         if largest(len(misfits), self._place):
-            return None, self._told(_count(PARAMETERS, misfits, "its weights do not fit the case's own model"))
+            return None, self._log_checks(_count(PARAMETERS, misfits, "its weights do not fit the case's own model"))
         own = own_model(self._case, self._config, self._place, weights)
         found = evaluate(
             own, self._case, self._config, self._validation, self._place, self._plain_autocast, self._alive
         )
-        return found, self._told(*(self._as_good(name, said, found) for name in judged(found.aims)))
+        return found, self._log_checks(*(self._as_good(name, said, found) for name in judged(found.aims)))
 
     def _as_good(self, name: str, said: Evaluated, found: Evaluated) -> Check:
         """One value of the two models'."""
@@ -171,7 +171,7 @@ class Referee:
     def _plain_autocast(self) -> AbstractContextManager[Any]:
         return TrainingAdapter().autocast(self._config, self._place.device)
 
-    def _told(self, *checks: Check) -> bool:
+    def _log_checks(self, *checks: Check) -> bool:
         """Write checks down, with the worst figure of any rank; whether all passed on every rank."""
         passed = True
         for check in checks:

@@ -14,7 +14,7 @@ from proofmark.plain_json import first_of
 from proofmark.wall.isolation import Isolation
 
 
-class Told(TypedDict, total=False):
+class Reply(TypedDict, total=False):
     """A message of its."""
 
     isolation: Isolation
@@ -23,7 +23,7 @@ class Told(TypedDict, total=False):
     detail: Annotated[str, Field(max_length=2 * LONGEST["detail"])] | None
 
 
-_TOLD = TypeAdapter(Told)
+_REPLY = TypeAdapter(Reply)
 
 
 def _is_a_line(reason: str) -> str:
@@ -40,14 +40,14 @@ class Made(BaseModel):
     foo_time_reason: Annotated[str, Field(max_length=LONGEST["message"]), AfterValidator(_is_a_line)] | None
 
 
-def content_of(message: bytes) -> Told:
+def content_of(message: bytes) -> Reply:
     """What a message says.
 
     Raises:
         EngineFailed: it is none, or says that something failed.
     """
     try:
-        content = _TOLD.validate_python(json.loads(message[1:]))
+        content = _REPLY.validate_python(json.loads(message[1:]))
     except ValidationError as error:
         raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
     except (ValueError, RecursionError):

@@ -105,8 +105,8 @@ def test_an_engine_whose_file_no_module_may_be_called_is_told_so(tmp_path: Path)
 
 def test_what_two_lists_say_differently_is_told_with_what_counts(tmp_path: Path) -> None:
     moved = again(tmp_path, {HOST: FILES[HOST].replace('SHM_SIZE: "32G"', 'SHM_SIZE: "64G"')})
-    (told,) = rows(moved, HOST, "SHM_SIZE")
-    assert (told.fate, told.why) == (
+    (found,) = rows(moved, HOST, "SHM_SIZE")
+    assert (found.fate, found.why) == (
         "redundant",
         "training/run_benchmarks/config/test_conf.py says '32G', which is what counts",
     )
@@ -123,11 +123,11 @@ def test_a_variable_by_which_an_engine_lowers_its_precision_is_told(tmp_path: Pa
     )
     code = "import os\n" + "".join(f"os.environ{line}\n" for line in lines)
     moved = again(tmp_path, {engine: code + FILES[engine]})
-    told = [row for row in moved.rows if row.file == engine and row.key]
-    assert [(row.key, row.line, row.fate, row.here) for row in told] == [
+    found = [row for row in moved.rows if row.file == engine and row.key]
+    assert [(row.key, row.line, row.fate, row.here) for row in found] == [
         ("FORGE_USE_FP16", 3, "by hand", "vendors/acme/forge.py")
     ]
-    assert "names the precision FP16, which nothing would tell: declare it" in told[0].why
+    assert "names the precision FP16, which nothing would tell: declare it" in found[0].why
 
 
 def test_each_file_of_the_vendors_is_in_the_table(tmp_path: Path) -> None:
@@ -139,15 +139,15 @@ def test_each_file_of_the_vendors_is_in_the_table(tmp_path: Path) -> None:
         "inference/docker_images/acme/pytorch/pip.conf",
         "inference/benchmarks/gone/pytorch/acme_requirements.txt",
     )
-    told = (
+    listed = (
         "training/acme/gone-pytorch/config/net.sh",
         "training/acme/bert-pytorch/config/config_Z100x2x8.py",
         "training/acme/bert-pytorch/config/shared.py",
         "training/acme/glm-pytorch/config/requirements.txt",
         "training/acme/README.md",
     )
-    files = dict.fromkeys((*unread, *told), "# nothing\n")
-    moved = again(tmp_path, files | {told[1]: "from shared import *\n"})
+    files = dict.fromkeys((*unread, *listed), "# nothing\n")
+    moved = again(tmp_path, files | {listed[1]: "from shared import *\n"})
     found = {row.file for row in moved.rows if row.why.startswith("nothing here reads it")}
     assert found == set(unread)
     assert {row.fate for file in unread for row in rows(moved, file)} == {"unknown"}
@@ -159,8 +159,8 @@ def test_a_mount_of_a_driver_is_taken_over_and_of_another_the_rule_is_told(tmp_p
     moved = again(tmp_path, {TEST_CONF: FILES[TEST_CONF].replace(" --device /dev/acme0 -v /data:/data", options)})
     written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
     assert written["mounts"] == ["/opt/acme:/opt/acme:ro", "/usr/lib/acme:/usr/lib/acme:ro"]
-    told = {row.value: row for row in rows(moved, TEST_CONF, "ACCE_CONTAINER_OPT")}
-    assert [row.fate for row in told.values()] == ["renamed", "renamed", "illegal", "illegal"]
-    assert told["-v=/opt/acme:/opt/acme"].here.endswith("container.yaml: mounts: /opt/acme:/opt/acme:ro")
-    assert "its user writes into cluster.yaml, under mounts" in told["-v=/data:/data"].why
-    assert "write /opt/a:/opt/a:ro" in told["-v=/opt/a:/opt/a:rw"].why
+    by_option = {row.value: row for row in rows(moved, TEST_CONF, "ACCE_CONTAINER_OPT")}
+    assert [row.fate for row in by_option.values()] == ["renamed", "renamed", "illegal", "illegal"]
+    assert by_option["-v=/opt/acme:/opt/acme"].here.endswith("container.yaml: mounts: /opt/acme:/opt/acme:ro")
+    assert "its user writes into cluster.yaml, under mounts" in by_option["-v=/data:/data"].why
+    assert "write /opt/a:/opt/a:ro" in by_option["-v=/opt/a:/opt/a:rw"].why

@@ -21,7 +21,7 @@ APPEALS = 3
 """Times that two timed rounds and a honesty round are run again before an engine is accused of being faster then."""
 
 
-class Trial:
+class HonestyRound:
     """Probes the target called `name`, and writes the checks that it is held to to the log."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Trial:
         for _ in range(bench.config.warmup):
             other(bench.first)
         self._hold(recognition(bench.loader, self._compute, other, bench.vendor.synchronize))
-        Trial(bench, f"{self._name} of other weights", other, reference).hold_answers()
+        HonestyRound(bench, f"{self._name} of other weights", other, reference).hold_answers()
 
     def hold_answers(self) -> None:
         """The honesty round of an engine that is not timed."""
