@@ -11,8 +11,9 @@ import torch
 
 from proofmark.errors import StepError
 from suites.data.loading import BatchDataset
+from suites.data.text import chinese
 from suites.data.text.causal import causal_dataset, chinese_text, vocabulary
-from suites.data.text.masked import IGNORED, chinese
+from suites.data.text.masked import IGNORED
 from suites.training.test_cpm import TestCpm as Cpm
 from tests.suites import guessers
 from tests.suites.conftest import config_of

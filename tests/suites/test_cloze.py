@@ -12,8 +12,9 @@ import torch
 
 from proofmark.errors import StepError
 from suites.data.loading import BatchDataset
+from suites.data.text import grammar
 from suites.data.text.cloze import Cloze, cloze_dataset, grammar_cloze, lay_out
-from suites.data.text.masked import IGNORED, grammar, vocabulary
+from suites.data.text.masked import IGNORED, vocabulary
 from suites.models import blank_infilling_mask
 from suites.training.test_glm import TestGlm as Glm
 from tests.suites import guessers

@@ -14,7 +14,8 @@ import torch
 from PIL import Image
 
 from proofmark.errors import StepError
-from suites.data.images.loaders import coco, detection_loader
+from suites.data.images import coco
+from suites.data.images.loaders import detection_loader
 from suites.data.loading import BatchLoader
 from tests.suites.conftest import config_of
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from suites.data.loading import TensorData
-from suites.data.text.masked import IGNORED, grammar, grammar_text, text_loader, vocabulary
+from suites.data.text import grammar
+from suites.data.text.masked import IGNORED, grammar_text, text_loader, vocabulary
 from tests.suites import guessers
 from tests.suites.conftest import config_of
 

@@ -10,8 +10,9 @@ import torch
 
 from suites.data.chosen import data_directory, named_dataset
 from suites.data.loading import Batch, BatchDataset, TensorData
+from suites.data.text import chinese
 from suites.data.text.lines import Lines
-from suites.data.text.masked import IGNORED, chinese, load_tokenizer
+from suites.data.text.masked import IGNORED, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

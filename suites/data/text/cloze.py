@@ -17,7 +17,8 @@ import torch
 
 from suites.data.chosen import named_dataset, needed_directory
 from suites.data.loading import Batch, BatchDataset, TensorData
-from suites.data.text.masked import IGNORED, grammar, load_tokenizer, vocabulary
+from suites.data.text import grammar
+from suites.data.text.masked import IGNORED, load_tokenizer, vocabulary
 
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
