@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 from proofmark.process.command_line import USAGE, Parser, command
 
 TRUTH, META = "data/ILSVRC2012_validation_ground_truth.txt", "data/meta.mat"
@@ -83,8 +83,9 @@ def of_devkit(path: Path) -> list[str]:
         names = {int(row[0]): str(row[1]) for row in rows}
         return _checked([names[int(number)] for number in truth.decode("ascii").split()], path)
     except (*DAMAGED, MatReadError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UsageError(f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {first}") from None
+        raise UsageError(
+            f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {reason(error)}"
+        ) from None
 
 
 def _read(archive: tarfile.TarFile, path: Path, name: str) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark import __version__
+from proofmark.errors import reason
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.kept import home_of
@@ -204,8 +205,8 @@ def _step(events: Events, name: str) -> Step | None:
         return Step.model_validate({"name": name, **fields})
     if not any(event["step"] == name for event in events["step_begin"]):
         return None
-    reason = "interrupted" if name == _last(events, "interrupted").get("step") else "it began and never ended"
-    return Step(name=name, status="failed", reason=reason, kind="error")
+    why = "interrupted" if name == _last(events, "interrupted").get("step") else "it began and never ended"
+    return Step(name=name, status="failed", reason=why, kind="error")
 
 
 def _of(events: Events, kind: str, of: str) -> list[Event]:
@@ -271,8 +272,8 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     try:
         return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
     except (ValueError, OverflowError, OSError) as error:
-        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
-        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
+        why = f"the monitor's log cannot be used: {reason(error)}"
+        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, why)})
 
 
 def _utilisation(record: RunRecord) -> Utilisation:
