@@ -215,10 +215,8 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
 async def _describe(setup: HostSetup, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
     asked, report = setup.described, link.report
-    arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device, asked.isolation]
-    command = [link.python, "-m", "proofmark.launch.hosts.describe", *arguments]
     try:
-        ran = await _command_on(setup, link, command, setup.cluster.answer_timeout)
+        ran = await _command_on(setup, link, asked.command(link.python, link.code), setup.cluster.answer_timeout)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

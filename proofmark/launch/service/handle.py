@@ -12,6 +12,7 @@ from typing import Any
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import AtService, JobFile, Status
 from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
@@ -19,7 +20,7 @@ from proofmark.launch.service.creation import Creation, in_doubt
 from proofmark.launch.service.gathering import Gathered, gather
 from proofmark.launch.service.patience import Patience, Stopped
 from proofmark.launch.service.running import ENDING, RunningJob
-from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Described, Ticket
+from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Ticket
 from proofmark.launch.service.transfer import send
 from proofmark.process import wall_clock
 
@@ -35,7 +36,7 @@ class ServiceSetup:
     service: Service
     code: CodeTree
     packages: tuple[str, ...]
-    described: Described
+    described: DescribeRequest
 
 
 class HandingOver:
@@ -209,12 +210,13 @@ class ServiceHandle(Handle):
             self._lose(node, why)
         if view.state != "succeeded" or self._lost:
             return "failed"
+        scale = self._setup.described.scale
         ended = Ended(
             at=self._at,
             view=view,
             folder=self._job.directory,
             nodes=self._at.nodes,
-            nproc=int(self._setup.described.scale.rpartition("x")[2]),
+            nproc=scale.nproc if scale else 1,
             submitted=self._submitted,
             brought=wall_clock.now(),
             listed=gathered.brought.others,
