@@ -10,14 +10,13 @@ import argparse
 import io
 import lzma
 import re
-import sys
 import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import UsageError, harmless, reason
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.errors import UsageError, reason
+from proofmark.process.command_line import Parser, command, reporting_errors
 
 TRUTH, META = "data/ILSVRC2012_validation_ground_truth.txt", "data/meta.mat"
 """Within the devkit: of each image its class's number, and the numbers' WordNet IDs."""
@@ -35,6 +34,7 @@ _IMAGE = re.compile(r"(?:.*/)?(ILSVRC2012_val_(\d{8})\.JPEG)")
 _WORDNET = re.compile(r"n\d{8}")
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do it; the exit code."""
     parser = Parser(prog="python -m suites.data.prepare_imagenet", description=__doc__)
@@ -44,12 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told.add_argument("--synsets", type=Path, metavar="FILE", help="a WordNet ID per line, in the order of the images")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to fill")
     options: argparse.Namespace = parser.parse_args(arguments)
-    try:
-        synsets = of_devkit(options.devkit) if options.devkit else of_list(options.synsets)
-        written = prepare(options.archive, synsets, options.out)
-    except (UsageError, OSError) as error:
-        print(harmless(f"ERROR: {error}"), file=sys.stderr)
-        return USAGE
+    synsets = of_devkit(options.devkit) if options.devkit else of_list(options.synsets)
+    written = prepare(options.archive, synsets, options.out)
     print(f"{options.out}: {len(synsets)} images of {len(set(synsets))} classes, {written} of them written now")
     return 0
 
@@ -127,7 +123,7 @@ def prepare(archive: Path, synsets: Sequence[str], out: Path) -> int:
                     _write(images, member, target)
                     written += 1
     except DAMAGED as error:
-        raise UsageError(f"{archive}: no whole tar archive: {error}") from None
+        raise UsageError(f"{archive}: no whole tar archive: {reason(error)}") from None
     if missing := [number for number in range(1, len(synsets) + 1) if number not in seen]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise UsageError(f"{archive}: image {missing[0]} of {len(synsets)}{more} is not there: load it down again")
