@@ -74,13 +74,20 @@ def collect(
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
     if journal and told:
-        found = _of_journal(journal, config, Chip.model_validate(begin["chip"]), last["search"].get("resumed", False))
-        found |= {"journal": str(told / FILE), "ended": found["ended"] and "run_end" in last}
-        if journal.isolation:
-            found["isolation"] = record.isolation | {"trials": journal.isolation}
-        record = record.model_copy(update=found)
+        record = _with_journal(record, journal, str(told / FILE), config, last)
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
+
+
+def _with_journal(
+    record: AutoMLRecord, journal: _Journal, path: str, config: EffectiveConfig, last: Mapping[str, Event]
+) -> AutoMLRecord:
+    """A session's record, with what its search came to."""
+    found = _of_journal(journal, config, record.chip, last["search"].get("resumed", False))
+    found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
+    if journal.isolation:
+        found["isolation"] = record.isolation | {"trials": journal.isolation}
+    return record.model_copy(update=found)
 
 
 def _how_far(last: Mapping[str, Event]) -> dict[str, Any]:
