@@ -18,6 +18,7 @@ from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.record.provenance import Chip
@@ -166,7 +167,7 @@ class _Journal:
 
 
 def _contention(event: Event | None) -> Contention | None:
-    return Contention(**{key: event[key] for key in Contention.model_fields if key in event}) if event else None
+    return Contention(**fields_of(event, Contention)) if event else None
 
 
 def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed: bool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Seal, Utilisation
 from proofmark.record.provenance import Launched
@@ -126,11 +127,11 @@ def _isolated(events: Sequence[Event]) -> dict[str, Event]:
 
 
 def _launched(host: Event) -> Launched:
-    return Launched.model_validate({key: host[key] for key in Launched.model_fields if key in host})
+    return Launched.model_validate(fields_of(host, Launched))
 
 
 def _validated(event: Event) -> Validated | None:
-    return Validated.model_validate({key: event[key] for key in Validated.model_fields}) if event else None
+    return Validated.model_validate(fields_of(event, Validated)) if event else None
 
 
 def _of_host(launched: Event, begin: Event) -> Event:
