@@ -8,6 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from signal import SIGABRT, SIGTERM
 
+from proofmark.literal import some
 from proofmark.record.events.log import Event, read_events
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.outcome.event_types import AGENT_EVENTS
@@ -105,8 +106,7 @@ class _Left:
         sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
         waiting = sorted(event["rank"] for event in hung if event["position"] != last)
         if waiting:
-            more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
-            sentences.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
+            sentences.append(f"waiting for it: rank {some([*map(str, waiting)], QUOTED)}")
         sentences += dict.fromkeys(event["loaders"] for event in behind if "loaders" in event)
         ranks = tuple(event["rank"] for event in behind)
         lines = "\n".join(self._tail(rank, STACKS) for rank in ranks[:QUOTED])
