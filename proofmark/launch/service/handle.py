@@ -69,7 +69,6 @@ class ServiceHandle(Handle):
         self._at, self._submitted = at, wall_clock.now()
         self._stop = threading.Event()
         self._patience = Patience(self._service.timing, self._stop)
-        self._news: list[str] = []
         self._status: Status = "running"
         self._facts: dict[str, Any] = {}
         self._lost: list[dict[str, Any]] = []
@@ -80,12 +79,6 @@ class ServiceHandle(Handle):
     def status(self) -> Status:
         """As the thread has it."""
         return self._status
-
-    def news(self) -> list[str]:
-        """What was noted since the last call."""
-        news = self._news[:]
-        del self._news[: len(news)]  # the thread may add to it meanwhile
-        return news
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """All that a node left has come home with its logs."""
