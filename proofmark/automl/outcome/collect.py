@@ -16,7 +16,7 @@ from proofmark.automl.outcome.unfinished import judged_so_far
 from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
-from proofmark.record.begun import envelope_of
+from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
@@ -67,7 +67,8 @@ def collect(
         as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,
-        **_how_far(last),
+        **how_far(last),
+        failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
         log=seal,
         changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
@@ -89,16 +90,6 @@ def _with_journal(
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
     return record.model_copy(update=found)
-
-
-def _how_far(last: Mapping[str, Event]) -> dict[str, Any]:
-    """How far the session came with it."""
-    return {
-        "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
-        "partial": "partial" in last,
-        "stopped": "stopped" in last,
-        "failure": last["search_failed"]["reason"] if "search_failed" in last else None,
-    }
 
 
 def _journal_of(run_dir: Path, told: Path, its_own: bool) -> _Journal:

@@ -19,7 +19,7 @@ from proofmark.inference.outside import timed_outside
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
-from proofmark.record.begun import envelope_of
+from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
@@ -98,9 +98,7 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
 def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]:
     """How far the log came, and in what state it is."""
     return {
-        "partial": bool(events["partial"]),
-        "stopped": bool(events["stopped"]),
-        "interrupted": _last(events, "interrupted").get("step"),
+        **how_far({name: of_kind[-1] for name, of_kind in events.items() if of_kind}),
         "corrupt_lines": len(events[CORRUPT]),
         "damaged": tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         "log": seal,
