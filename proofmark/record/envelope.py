@@ -102,6 +102,11 @@ class CaseRecord(Part):
         return f"{self.suite}/{self.case}"
 
     @property
+    def failed(self) -> bool:
+        """Whether somebody will want to know why. What any other run made, the next one makes again."""
+        return self.verdict is not None and self.verdict.kind.failed
+
+    @property
     def isolated(self) -> Literal["wall", "process"]:
         """What every process that ran the vendor's code was kept from the rest by."""
         kept = [*self.isolation.values()]
