@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import sys
@@ -13,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from docs.case_pages import case_pages
-from proofmark.errors import ProofmarkError, UsageError, harmless
+from proofmark.errors import UsageError, harmless
+from proofmark.process.command_line import Parser, reporting_errors
 from proofmark.record.envelope import CaseRecord
 from proofmark.suite import find_suites
 from proofmark.vendor import __all__
@@ -32,7 +32,6 @@ LED_TO = frozenset({"HostSettings"})
 
 PAGE = ROOT / "docs" / "vendor-contract.md"
 CASES = ROOT / "docs" / "cases"
-USAGE = 4
 
 
 def reference() -> str:
@@ -85,19 +84,16 @@ def _doc(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
     return "\n\n".join(f"```\n{p}\n```" if "\n    " in p else p for p in paragraphs)
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pages; 0, or 4 with a line that says what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m docs.generate", description="Write the generated pages.")
+    parser = Parser(prog="python -m docs.generate", description="Write the generated pages.")
     parser.add_argument(
         "--results", type=Path, action="append", default=[], metavar="DIR", help="with verified records"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where cases' pages with results are written")
     given = parser.parse_args(arguments)
-    try:
-        _write(given.results, given.out)
-    except (ProofmarkError, OSError) as error:
-        print(harmless(f"error: {error}"), file=sys.stderr)
-        return USAGE
+    _write(given.results, given.out)
     return 0
 
 

@@ -10,12 +10,11 @@ the gravest verdict for records that are.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, UsageError, harmless
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.errors import UsageError, harmless
+from proofmark.process.command_line import Parser, command, reporting_errors
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import load_policy
 from proofmark.suite import Suite, find_suites
@@ -25,21 +24,16 @@ from proofmark.verification.judged import Judged, judge_again
 from proofmark.verification.verify import Verified, verify
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
-    try:
-        _refuse_unused(options)
-        suites = find_suites(Path("suites").resolve())
-        if options.verify:
-            return _verify(options.verify, suites, options.allowed_signers)
-        policy = load_policy(options.policy) if options.policy else None
-        return _judge([judge_again(path, suites, policy) for path in options.judge])
-    except (ProofmarkError, OSError) as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return USAGE
-    except KeyboardInterrupt:
-        return 130
+    _refuse_unused(options)
+    suites = find_suites(Path("suites").resolve())
+    if options.verify:
+        return _verify(options.verify, suites, options.allowed_signers)
+    policy = load_policy(options.policy) if options.policy else None
+    return _judge([judge_again(path, suites, policy) for path in options.judge])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -66,8 +66,13 @@ def first_line(error: BaseException) -> str:
     return harmless("; ".join([*lines[:1], *causes[-1:]]))
 
 
+def reason(error: BaseException) -> str:
+    """That, or the exception's name where it says nothing."""
+    return first_line(error) or type(error).__name__
+
+
 def named(error: BaseException) -> str:
-    """That, after the exception's name."""
+    """The first line, after the exception's name."""
     return f"{type(error).__name__}: {first_line(error)}"
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, named
 
 
 def installed(group: str) -> EntryPoints:
@@ -40,5 +40,4 @@ def imported(target: str, what: str) -> ModuleType:
         file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
         if isinstance(error, SyntaxError):
             file, line = error.filename or file, error.lineno or line
-        reason = str(error).splitlines()[0] if str(error) else ""
-        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
+        raise UsageError(f"{what} cannot be imported: {named(error)} ({file}:{line})") from None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from proofmark.errors import UsageError, harmless
 
 _PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none")
 _ALONE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
@@ -39,3 +42,68 @@ def run_git(
         capture_output=True,
         timeout=patience,
     )
+
+
+def answer_of_git(
+    folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """What it answers, be that a complaint.
+
+    Raises:
+        UsageError: there is none, or it can't be run.
+    """
+    try:
+        return run_git(folder, arguments, environment)
+    except FileNotFoundError:
+        raise UsageError("git is needed, and there is none in PATH") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"git cannot be run: {error}") from None
+
+
+def ask_git(folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
+    """What it says.
+
+    Raises:
+        UsageError: it complains, or there is none.
+    """
+    done = answer_of_git(folder, arguments, environment)
+    if done.returncode:
+        raise UsageError(f"git {arguments[0]} failed: {complaint_of(done)}")
+    return done.stdout
+
+
+def commit_of(revision: str, folder: Path) -> str:
+    """The commit that somebody means.
+
+    Raises:
+        UsageError: there is none of that name here, no repository, or no git.
+    """
+    asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"]
+    found = answer_of_git(folder, asked)
+    if not revision or "\0" in revision or found.returncode:
+        repository = answer_of_git(folder, ["rev-parse", "--show-toplevel"])
+        if repository.returncode:
+            raise UsageError(f"{folder} is not in a git repository that can be read: {complaint_of(repository)}")
+        raise UsageError(f"unknown revision{shallow_hint(folder)}")
+    return found.stdout.decode("ascii").strip()
+
+
+def shallow_hint(folder: Path) -> str:
+    """Why a commit may not be there, and what to do; empty where all of the history is."""
+    shallow = answer_of_git(folder, ["rev-parse", "--is-shallow-repository"]).stdout.strip() == b"true"
+    return "; this clone is shallow: git fetch --unshallow (in CI: fetch-depth: 0, GIT_DEPTH: 0)" if shallow else ""
+
+
+@contextmanager
+def asked_by(option: str) -> Iterator[None]:
+    """What is wrong is told of the option that asked."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(harmless(f"{option}: {error}")) from None
+
+
+def complaint_of(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The first line of what it complained of."""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return harmless(lines[0] if lines else f"exit code {done.returncode}")

@@ -14,29 +14,24 @@ from pathlib import Path
 from proofmark.errors import ProofmarkError, harmless
 from proofmark.launch.job_file import JobFile, Status, index_in, known_jobs
 from proofmark.launch.reattach import Reattached, reattach, reattached
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.process.command_line import Parser, command, reporting_errors
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
     index = index_in(options.cache_dir)
-    try:
-        if options.command == "list":
-            return _list(index, options.all)
-        job = reattach(index, options.id)
-        if options.command == "stop":
-            job.stop()
-            print(f"{job.id}  {job.status()}")
-            return 0
-        if options.command == "logs":
-            return _logs(job, options.follow)
-        return _status(job)
-    except (ProofmarkError, OSError) as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return USAGE
-    except KeyboardInterrupt:
-        return 130
+    if options.command == "list":
+        return _list(index, options.all)
+    job = reattach(index, options.id)
+    if options.command == "stop":
+        job.stop()
+        print(f"{job.id}  {job.status()}")
+        return 0
+    if options.command == "logs":
+        return _logs(job, options.follow)
+    return _status(job)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 MISSING = "\N{EN DASH}"
@@ -41,6 +43,18 @@ def digits_apart(value: float | None, bound: float | None) -> int:
 def percent(share: float, digits: int = 3) -> str:
     """A share of 1 in percent."""
     return f"{number(100 * share, digits)} %"
+
+
+def some(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first of them, and how many more there are."""
+    more = len(names) - most
+    return separator.join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def short(path: Path, seen_from: Path | None = None) -> Path:
+    """Relative to the working directory, or to that from which it is seen, where it is below it."""
+    base = seen_from or Path.cwd()
+    return path.relative_to(base) if path.is_relative_to(base) else path
 
 
 def plural(item: str) -> str:

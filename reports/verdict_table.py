@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from proofmark.literal import short
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from reports.content import text
@@ -54,8 +55,7 @@ def _kept(record: CaseRecord, folder: Path) -> Iterator[str]:
     for kept in record.kept:
         path = Path(kept.path)
         if path.is_absolute():
-            shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-            yield f"kept: {shown} ({kept.what})"
+            yield f"kept: {short(path)} ({kept.what})"
 
 
 def _bullet(sentence: str) -> RenderableType:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from proofmark.errors import StepError
+from proofmark.literal import some
 from suites.data.given import SETTINGS, without_weights
 
 if TYPE_CHECKING:
@@ -287,11 +288,4 @@ def _quiet() -> Iterator[None]:
 
 def misfits(wrong: Mapping[str, Collection[str]]) -> str:
     """What is wrong with which tensors, the first of each kind by name; empty where nothing is."""
-    return "; ".join(f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys)
-
-
-def _first(keys: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    names = sorted(keys)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return "; ".join(f"{what}: {some(sorted(keys), _NAMED)}" for what, keys in wrong.items() if keys)

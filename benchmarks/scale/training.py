@@ -14,8 +14,9 @@ from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.launcher import ClusterLauncher
-from proofmark.launch.cluster.link import Described, HostSetup
+from proofmark.launch.cluster.link import HostSetup
 from proofmark.launch.cluster.node import Nodes
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.scale import Scale
@@ -55,7 +56,7 @@ def launcher_on(nodes: Nodes, cluster: Cluster, controller: Controller) -> Clust
     """A launcher to nodes, by one controller."""
     code = CodeTree.of(ROOT, ("proofmark", "vendors"))
     return ClusterLauncher(
-        HostSetup(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller
+        HostSetup(nodes, cluster, code, PACKAGES, DescribeRequest("cpu", "fp32", "", None, False)), controller
     )
 
 

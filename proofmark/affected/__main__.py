@@ -9,13 +9,14 @@ from pathlib import Path
 from proofmark.affected.git import changes_between, text_at
 from proofmark.affected.rooms import FILE, Rooms, read_rooms
 from proofmark.affected.whose import whose
-from proofmark.errors import ProofmarkError, harmless
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.errors import harmless
+from proofmark.process.command_line import Parser, command, reporting_errors
 
 NOT_A_VENDORS = 1
 """The exit code of another change than a vendor's."""
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print `vendor=NAME` of a change that is one vendor's, as GitHub's outputs are written, else why it is none."""
     parser = Parser(prog="python -m proofmark.affected", description=__doc__)
@@ -23,13 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--head", required=True, metavar="COMMIT", help="the change")
     parser.add_argument("--in", dest="house", type=Path, default=Path(), metavar="DIR", help="the repository (.)")
     option = parser.parse_args(arguments)
-    try:
-        text = text_at(option.since, FILE, option.house, "--since")
-        rooms = read_rooms(text, f"{option.since}:{FILE}") if text is not None else Rooms()
-        found = whose(changes_between(option.since, option.head, option.house).files, rooms)
-    except ProofmarkError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return USAGE
+    text = text_at(option.since, FILE, option.house, "--since")
+    rooms = read_rooms(text, f"{option.since}:{FILE}") if text is not None else Rooms()
+    found = whose(changes_between(option.since, option.head, option.house).files, rooms)
     print(harmless(str(found)), file=sys.stderr)
     if found.vendor is None:
         return NOT_A_VENDORS

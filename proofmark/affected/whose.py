@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proofmark.affected.changes import Change
 from proofmark.affected.reach import vendors_in
 from proofmark.affected.rooms import Rooms
+from proofmark.literal import some
 
 SHOWN = 5
 """Files that are named in a line."""
@@ -35,8 +36,7 @@ class Whose:
             return f"judged as vendor {self.vendor}'s: nothing but vendors/{self.vendor}/ has changed"
         if len(self.vendors) > 1:
             return f"not judged as a vendor's: it touches vendors {', '.join(self.vendors)}"
-        more = len(self.outside) - SHOWN
-        named = ", ".join(self.outside[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        named = some(self.outside, SHOWN)
         return f"not judged as vendor {self.vendors[0]}'s: it touches what a vendor may not: {named}"
 
 

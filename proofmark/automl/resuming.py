@@ -60,7 +60,7 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
 
 
 def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig) -> str:
-    """Why a search does not go on with a configuration that it was not `begun` with; None where nobody knows that."""
+    """Why a search does not go on with a configuration that it was not `begun` with, where that is known at all."""
     named = differing(begun, config) if begun else ""
     what = f"another configuration{': ' if named else ''}{named}"
     return f"the search there has {what}; repeat the options that it was begun with, or begin another search"

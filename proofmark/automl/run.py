@@ -28,7 +28,6 @@ from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError, in_a_line
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import Event
-from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import Resolution
@@ -102,7 +101,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return collect(self.run_dir, begun, going_on, self._log.seal)
 
     def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
-        if not failed(record) or not (self.run_dir / FOLDER / FILE).is_file():
+        if not record.failed or not (self.run_dir / FOLDER / FILE).is_file():
             return ()
         return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
 

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, harmless
+from proofmark.errors import harmless
 from proofmark.flagperf.adaptation.bring import TABLES, bring
 from proofmark.flagperf.adaptation.fates import counted
 from proofmark.flagperf.monitor_logs import read_monitor_logs
 from proofmark.flagperf.perflog_reader import read_perflog
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.process.command_line import Parser, command, reporting_errors
 from proofmark.record.parts import VerdictKind
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands; the exit code."""
     parser = Parser(prog="python -m proofmark.flagperf", description=__doc__)
@@ -33,13 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     monitoring = commands.add_parser("monitor", help=purpose, description=purpose)
     monitoring.add_argument("log", nargs="+", type=Path, help="<vendor>_monitor.log; cpu, mem or pwr_monitor.log")
     options = parser.parse_args(arguments)
-    try:
-        return {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
-    except ProofmarkError as error:
-        print("\n".join(map(harmless, f"ERROR: {error}".splitlines())), file=sys.stderr)
-    except OSError as error:
-        print(harmless(f"ERROR: {error.filename}: {error.strerror}"), file=sys.stderr)
-    return USAGE
+    return {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
 
 
 def _read(options: argparse.Namespace) -> int:

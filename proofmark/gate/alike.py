@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from proofmark.gate.session import Task
+from proofmark.literal import some
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import VerdictKind
 
@@ -113,8 +114,7 @@ def differing(base: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]
 
 def few(found: list[str]) -> str:
     """Differences in a line."""
-    more = f"; {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"{'; '.join(found[:SHOWN])}{more}"
+    return some(found, SHOWN, "; ")
 
 
 def _of_task(config: Mapping[str, Any], configurations: Collection[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
-from proofmark.git import run_git
+from proofmark.git import ask_git, asked_by, commit_of, shallow_hint
 from proofmark.process.lifetime import marked
 
 REQUIREMENTS = ("requirements.txt", "constraints.txt")
@@ -54,11 +54,10 @@ class Repository:
             UsageError: there is none of that name here.
         """
         try:
-            return _asked(self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+            return commit_of(revision, self.top)
         except UsageError:
-            shallow = _asked(self.top, "rev-parse", "--is-shallow-repository") == "true"
-            why = "; this clone is shallow: git fetch --unshallow (in CI: fetch the whole history)" if shallow else ""
-            raise UsageError(f"--compare {harmless(revision)}: no such revision and no such file{why}") from None
+            missing = f"no such revision and no such file{shallow_hint(self.top)}"
+            raise UsageError(f"--compare {harmless(revision)}: {missing}") from None
 
     @property
     def dirty(self) -> bool:
@@ -154,13 +153,5 @@ def _asked(folder: Path, *arguments: str, **environment: str) -> str:
     Raises:
         UsageError: it is not there, or complains.
     """
-    try:
-        ran = run_git(folder, arguments, environment)
-    except FileNotFoundError:
-        raise UsageError("--compare with a revision needs git, which is not on this machine") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(harmless(f"--compare: git cannot be run: {error}")) from None
-    if ran.returncode:
-        complaints = os.fsdecode(ran.stderr).strip().splitlines()
-        raise UsageError(harmless(f"--compare: git: {next(iter(complaints), f'git {arguments[0]} failed')}"))
-    return os.fsdecode(ran.stdout).strip()
+    with asked_by("--compare"):
+        return os.fsdecode(ask_git(folder, arguments, environment)).strip()

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from proofmark.errors import first_line
+from proofmark.literal import short
 
 LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
 """Characters of a failure that are kept."""
@@ -34,9 +35,3 @@ def _not_permitted(error: BaseException | None) -> bool:
     return error is not None and (
         isinstance(error, PermissionError) or bool(missed) or _not_permitted(error.__cause__ or error.__context__)
     )
-
-
-def short(path: Path, root: Path | None = None) -> Path:
-    """Relative to the working directory, or to `root`, where it is below that."""
-    base = root or Path.cwd()
-    return path.relative_to(base) if path.is_relative_to(base) else path

@@ -25,7 +25,6 @@ from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
 from proofmark.process.warm.modules import warm_up
 from proofmark.record.events.log import Event
-from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
 from proofmark.vendor.environment import referee_environment_of
@@ -255,7 +254,7 @@ class CaseRun(Run[RunRecord]):
 
     def _with_kept(self, record: RunRecord) -> RunRecord:
         """What a run that failed left is brought here and listed, and without need removed; its host is let go of."""
-        if self._processes and (self._options.keep_artifacts or failed(record)):
+        if self._processes and (self._options.keep_artifacts or record.failed):
             wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
             if wrong and self._launcher:
                 self._on_progress({"note": f"WARNING what it left there is lost: {wrong}"})

@@ -105,6 +105,7 @@ class Handle(ABC):
     def __init__(self, file: JobFile) -> None:
         """Of the job that is written down there."""
         self._file = file
+        self._news: list[str] = []
 
     @property
     def id(self) -> str:
@@ -125,7 +126,9 @@ class Handle(ABC):
 
     def news(self) -> list[str]:
         """What a user waits for and has not been told yet, such as a place in a queue."""
-        return []
+        news = self._news[:]
+        del self._news[: len(news)]  # a thread may add to it meanwhile
+        return news
 
     def tell(self, line: str) -> None:  # noqa: B027 (who only looks has nothing to say)
         """Write a line to each agent's standard input; nothing to do where it reads no more."""
@@ -195,7 +198,6 @@ class LocalHandle(Handle):
 
     def __init__(self, job: Job, caches: CachesCleared | None = None) -> None:
         self._caches = caches
-        self._news = [caches.warning] if caches and caches.warning else []
         path = job.directory / SPEC
         job.spec.save(path)
         if job.imports:
@@ -205,6 +207,8 @@ class LocalHandle(Handle):
         self._agent = Child(job.module, arguments, log=log, environment=job.environment, sys_path=job.sys_path)
         known_by = {"agent": self._agent.identity, "mark": self._agent.mark}
         super().__init__(JobFile.begin(job.index, job.name, "local", job.directory, **known_by))
+        if caches and caches.warning:
+            self._news.append(caches.warning)
 
     def status(self) -> Status:
         """Whether the agent still runs, and if not, whether it succeeded."""
@@ -212,11 +216,6 @@ class LocalHandle(Handle):
             return "running"
         self.stop()
         return "succeeded" if self._agent.returncode == 0 else "failed"
-
-    def news(self) -> list[str]:
-        """Why caches were not cleared."""
-        news, self._news = self._news, []
-        return news
 
     def facts(self) -> dict[str, Any]:
         """Whether caches were cleared, where somebody asked."""

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.process.identity import ProcessIdentity
 
@@ -191,8 +191,7 @@ def read_job(path: Path) -> JobFile:
     except ValidationError as error:
         raise UsageError(harmless(f"{path}: not a job's file: {first_of(error)}")) from None
     except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(harmless(f"{path}: not a job's file: {reason}")) from None
+        raise UsageError(harmless(f"{path}: not a job's file: {reason(error)}")) from None
 
 
 def find_job(index: Path, identifier: str) -> JobFile:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError, named
+from proofmark.literal import short
 from proofmark.measuring.window import check_outputs
 from proofmark.metric import Mean, Scoring
 from proofmark.record.parts import Flops
@@ -153,8 +154,7 @@ def _place(path: Path, profile: str, key: str) -> str:
     own = profiles.get(profile) if isinstance(profiles, dict) else None
     parameters = own.get("parameters") if isinstance(own, dict) else None
     within = f"profiles.{profile}." if isinstance(parameters, dict) and key in parameters else ""
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return f"{shown}: {within}parameters.{key}"
+    return f"{short(path)}: {within}parameters.{key}"
 
 
 def _description(value: object) -> str:

@@ -31,7 +31,7 @@ class Child:
     Attributes:
         mark: that one.
         log: of what it prints.
-        printed: what it did, once it was ended, where its log has no name.
+        printed: what it printed, once it was ended, where its log has no name.
     """
 
     printed = b""

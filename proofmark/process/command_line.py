@@ -8,10 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec
+
+from proofmark.errors import ProofmarkError, harmless, reason
+
+P = ParamSpec("P")
 
 USAGE = 4
 """The exit code for a command line that can't be understood, as pytest's."""
+
+INTERRUPTED = 128 + signal.SIGINT
+"""That of a program that the user has interrupted, as a shell gives it."""
 
 UNREAD = 128 + signal.SIGPIPE
 """That of a program whose output nobody reads to its end, as a shell gives it."""
@@ -36,6 +44,27 @@ class _Output(io.FileIO):
             os.dup2(nowhere, self.fileno())  # for what is still buffered
             os.close(nowhere)
             raise SystemExit(UNREAD) from None
+
+
+def reporting_errors(main: Callable[P, int]) -> Callable[P, int]:
+    """Have a program's `main` tell of a mistake in lines, one for each problem, of Ctrl-C by its exit code alone."""
+
+    @wraps(main)
+    def reporting(*given: P.args, **named: P.kwargs) -> int:
+        try:
+            return main(*given, **named)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except ProofmarkError as error:
+            lines = str(error).splitlines() or [reason(error)]
+        except OSError as error:
+            of_file = error.filename is not None
+            lines = [f"{error.filename}: {error.strerror}" if of_file else reason(error)]
+        for line in lines:
+            print(harmless(f"ERROR: {line}"), file=sys.stderr)
+        return USAGE
+
+    return reporting
 
 
 def command(main: Callable[[], int]) -> NoReturn:

@@ -1,8 +1,9 @@
-"""What every suite's record takes from the event that its run began with."""
+"""What every suite's record takes from its log: from the event that its run began with, and of how that went."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from proofmark.record.events.log import Event
@@ -26,4 +27,13 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
         **{name: begin.get(name) for name in ("expected_unsupported", "provenance")},
         "isolation": begin.get("isolation", {}),
         **({"policy": policy, "policy_hash": policy.sha256} if policy else {}),
+    }
+
+
+def how_far(last: Mapping[str, Event]) -> dict[str, Any]:
+    """The fields that say how far a session came with it, by the last event of each kind."""
+    return {
+        "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
+        "partial": "partial" in last,
+        "stopped": "stopped" in last,
     }

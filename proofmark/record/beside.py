@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 from proofmark.plain_json import first_of, parse_json
 from proofmark.record.events.log import lines
 from proofmark.record.parts import Part
@@ -96,7 +96,7 @@ def read_beside(path: Path, known: Beside, kind: type[P]) -> tuple[P, ...]:
     except ValidationError as error:
         raise UsageError(harmless(f"{path}: {first_of(error)}")) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(harmless(f"{path}: {str(error).splitlines()[0]}")) from None
+        raise UsageError(harmless(f"{path}: {reason(error)}")) from None
     return found
 
 

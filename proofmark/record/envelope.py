@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
-from proofmark.errors import Problem, UsageError, harmless
+from proofmark.errors import Problem, UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.record.compared import Compared
 from proofmark.record.figures import Figure, refuse_doubled
@@ -102,6 +102,11 @@ class CaseRecord(Part):
         return f"{self.suite}/{self.case}"
 
     @property
+    def failed(self) -> bool:
+        """Whether somebody will want to know why. What any other run made, the next one makes again."""
+        return self.verdict is not None and self.verdict.kind.failed
+
+    @property
     def isolated(self) -> Literal["wall", "process"]:
         """What every process that ran the vendor's code was kept from the rest by."""
         kept = [*self.isolation.values()]
@@ -184,7 +189,7 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
     try:
         raw = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        first = reason(error)
         if isinstance(error, json.JSONDecodeError):  # where its reader stopped says nothing of a file that is another
             first = "it is no JSON, or more than one value, as a log of events is"
         raise UsageError(harmless(f"{path}: not a run record: {first}")) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from proofmark.literal import some
 from proofmark.rules.config import EffectiveConfig
 
 NAMED = 4
@@ -21,8 +22,7 @@ def differing(begun: Mapping[str, Any], config: EffectiveConfig, aside: Collecti
     """
     then, now = dict(_settings(begun)), dict(_settings(config.as_dict()))
     differ = [key for key in {**now, **then} if key not in aside and then.get(key) != now.get(key)]
-    named = ", ".join(f"{key} ({then.get(key)!r} there, {now.get(key)!r} here)" for key in differ[:NAMED])
-    return named + (f" and {len(differ) - NAMED} more" if len(differ) > NAMED else "")
+    return some([f"{key} ({then.get(key)!r} there, {now.get(key)!r} here)" for key in differ], NAMED)
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from proofmark import __version__
+from proofmark.errors import reason
 from proofmark.literal import literal
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
 from proofmark.record.integrity.chain import changes
@@ -17,7 +18,7 @@ from proofmark.suite import Suite
 from proofmark.vendor.hardware.provenance import SUITE, commit_of
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
-from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.made_up import UNREADABLE
 
 LOG = "events.jsonl"
 

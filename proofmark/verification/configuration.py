@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import Problem, ProofmarkError
+from proofmark.errors import Problem, ProofmarkError, reason
 from proofmark.git import run_git
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
@@ -21,7 +21,7 @@ from proofmark.rules.case_file import CaseFile, Parameters, content_hash, conten
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
-from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.made_up import UNREADABLE
 
 COMMON = "contract.yaml"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
 from proofmark.record.load import load_written
 from proofmark.record.parts import Verdict
@@ -15,7 +15,7 @@ from proofmark.record.policy import Policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
-from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.made_up import UNREADABLE
 from proofmark.verification.plain_files import RECORD, records_in
 
 NAMED = 8

@@ -7,8 +7,3 @@ MADE_UP = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, 
 
 UNREADABLE = (*MADE_UP, OSError)
 """And what strange files may."""
-
-
-def reason(error: Exception) -> str:
-    """What an exception says, in a line."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, differences, read_manifest
 from proofmark.record.integrity.signature import BadSignature, signer_of
@@ -16,7 +16,7 @@ from proofmark.record.load import load_written
 from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
-from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.made_up import UNREADABLE
 from proofmark.verification.plain_files import RECORD, records_in, strange
 
 

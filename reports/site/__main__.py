@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, harmless
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.process.command_line import INTERRUPTED, Parser, command, reporting_errors
 from proofmark.record.policy import load_policy
 from proofmark.suite import find_suites
 from reports.site.build import HOUSE, build
@@ -18,6 +17,7 @@ from reports.site.export import NO_PARQUET
 from reports.site.reading import held
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build it; 0, or 4 with a line that says what is wrong. A record that can't be read is a line and no more."""
     parser = Parser(prog="python -m reports.site", description="Build a static site from run records.")
@@ -33,12 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         by = hashlib.sha256(signers.read_bytes()).hexdigest() if signers else ""
         policy = load_policy(given.policy) if given.policy else None
         built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes, by, policy)
-    except (ProofmarkError, OSError) as error:
-        print(harmless(f"ERROR: {error}"), file=sys.stderr)
-        return USAGE
     except KeyboardInterrupt:
         print("interrupted: the site is as it was before", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     for problem in built.problems:
         print(f"left out: {problem}", file=sys.stderr)
     if not built.parquet:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, harmless
+from proofmark.errors import ProofmarkError, harmless, reason
 from proofmark.plain_json import LARGEST
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
@@ -16,7 +16,7 @@ from proofmark.record.policy import Policy, default_policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.ranking import obstacles
-from proofmark.verification.made_up import MADE_UP, reason
+from proofmark.verification.made_up import MADE_UP
 from proofmark.verification.plain_files import is_plain
 from proofmark.verification.verify import verify
 from reports.content.view import View

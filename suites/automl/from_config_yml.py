@@ -12,7 +12,7 @@ from pathlib import Path
 from proofmark.automl.case import AutoMLParameters
 from proofmark.automl.config_yml import ConfigYml, read_config_yml
 from proofmark.errors import ConfigurationError, Problem
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.process.command_line import Parser, command, reporting_errors
 from proofmark.rules.case_file import load_case_file
 
 CASE, PROFILE = "image_search", "standard"
@@ -46,18 +46,14 @@ def _data(read: ConfigYml) -> Iterator[str]:
         yield f"--data-dir={read.data_dir}"
 
 
+@reporting_errors
 def main() -> int:
     """Print the arguments; say what became of each key beside them."""
     parser = Parser(prog="python -m suites.automl.from_config_yml", description=__doc__)
     parser.add_argument("file", type=Path, help="the original's config.yml")
     path = parser.parse_args().file
-    try:
-        read = read_config_yml(path)
-        listed = arguments(read, str(path))
-    except ConfigurationError as error:
-        for problem in error.problems:
-            print(f"ERROR: {problem}", file=sys.stderr)
-        return USAGE
+    read = read_config_yml(path)
+    listed = arguments(read, str(path))
     for fate in read.fates:
         print(fate, file=sys.stderr)
     print("\n".join(listed))

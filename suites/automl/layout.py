@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proofmark.errors import Problem, StepError
+from proofmark.literal import some
 from proofmark.rules.config import EffectiveConfig
 from suites.automl.apart import hold_apart
 
@@ -68,5 +69,4 @@ def _has_any(folder: str) -> bool:
 
 
 def _named(names: set[str]) -> str:
-    listed = ", ".join(sorted(names)[:NAMED])
-    return listed if len(names) <= NAMED else f"{listed} and {len(names) - NAMED} more"
+    return some(sorted(names), NAMED)

@@ -10,14 +10,13 @@ import argparse
 import io
 import lzma
 import re
-import sys
 import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import UsageError, harmless
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.errors import UsageError, reason
+from proofmark.process.command_line import Parser, command, reporting_errors
 
 TRUTH, META = "data/ILSVRC2012_validation_ground_truth.txt", "data/meta.mat"
 """Within the devkit: of each image its class's number, and the numbers' WordNet IDs."""
@@ -35,6 +34,7 @@ _IMAGE = re.compile(r"(?:.*/)?(ILSVRC2012_val_(\d{8})\.JPEG)")
 _WORDNET = re.compile(r"n\d{8}")
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do it; the exit code."""
     parser = Parser(prog="python -m suites.data.prepare_imagenet", description=__doc__)
@@ -46,12 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to fill")
     options: argparse.Namespace = parser.parse_args(arguments)
-    try:
-        synsets = of_devkit(options.devkit) if options.devkit else of_list(options.synsets)
-        written = prepare(options.archive, synsets, options.out)
-    except (UsageError, OSError) as error:
-        print(harmless(f"ERROR: {error}"), file=sys.stderr)
-        return USAGE
+    synsets = of_devkit(options.devkit) if options.devkit else of_list(options.synsets)
+    written = prepare(options.archive, synsets, options.out)
     print(f"{options.out}: {len(synsets)} images of {len(set(synsets))} classes, {written} of them written now")
     return 0
 
@@ -85,8 +81,9 @@ def of_devkit(path: Path) -> list[str]:
         names = {int(row[0]): str(row[1]) for row in rows}
         return _checked([names[int(number)] for number in truth.decode("ascii").split()], path)
     except (*DAMAGED, MatReadError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UsageError(f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {first}") from None
+        raise UsageError(
+            f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {reason(error)}"
+        ) from None
 
 
 def _read(archive: tarfile.TarFile, path: Path, name: str) -> bytes:
@@ -128,7 +125,7 @@ def prepare(archive: Path, synsets: Sequence[str], out: Path) -> int:
                     _write(images, member, target)
                     written += 1
     except DAMAGED as error:
-        raise UsageError(f"{archive}: no whole tar archive: {error}") from None
+        raise UsageError(f"{archive}: no whole tar archive: {reason(error)}") from None
     if missing := [number for number in range(1, len(synsets) + 1) if number not in seen]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise UsageError(f"{archive}: image {missing[0]} of {len(synsets)}{more} is not there: load it down again")

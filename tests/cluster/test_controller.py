@@ -18,9 +18,10 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
-from proofmark.launch.cluster.link import Described, HostSetup
+from proofmark.launch.cluster.link import HostSetup
 from proofmark.launch.cluster.node import Here
 from proofmark.launch.hosts.describe import Description
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.record.provenance import Chip, Host
 from tests.waiting import until
 
@@ -48,7 +49,7 @@ class Site:
         python.chmod(0o755)
         cluster = Cluster(work_dir=str(folder / "work"), python=str(python))
         code = CodeTree.of(folder, ("tree",))
-        setup = HostSetup(Here(), cluster, code, (), Described("cpu", "fp32", "", None, False))
+        setup = HostSetup(Here(), cluster, code, (), DescribeRequest("cpu", "fp32", "", None, False))
         self._launcher = ClusterLauncher(setup, self.controller)
 
     def look(self) -> list[str]:

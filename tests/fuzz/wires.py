@@ -19,8 +19,8 @@ from proofmark.gate.race import SideLost
 from proofmark.gate.session import Session
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.remote_engine import RemoteEngine
-from proofmark.launch.cluster.link import Described
 from proofmark.launch.hosts import describe
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job_file import read_job
 from proofmark.launch.rank_result import rank_results
 from proofmark.process.dictation import Dictation
@@ -197,8 +197,8 @@ DESCRIPTION: dict[str, Any] = {
 def description(folder: Path, content: bytes) -> None:
     """What a host says of its devices, and what is asked of that."""
     found = describe.facts(content.decode("utf-8", "replace"))
-    problems = Described("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
-    assert all(line.isprintable() for line in problems)
+    told = DescribeRequest("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
+    assert all(line.isprintable() for line in told)
 
 
 JOB: dict[str, Any] = {

@@ -13,12 +13,13 @@ from typing import Any
 import yaml
 
 from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job import HostLayout, Job
 from proofmark.launch.job_file import index_in
 from proofmark.launch.launchers import ServiceLauncher, find_launcher
 from proofmark.launch.service.contract import Service
 from proofmark.launch.service.handle import HandingOver, ServiceHandle, ServiceSetup
-from proofmark.launch.service.ticket import Described
+from proofmark.rules.scale import Scale
 from tests.modelarts.buckets import BUCKET, Buckets, free_port
 from tests.modelarts.stand_in import PROJECT, StandIn
 
@@ -96,7 +97,7 @@ class Bench:
             service=service,
             code=CodeTree.of(self.root, ("proofmark", "vendors")),
             packages=("pydantic",),
-            described=Described(vendor="cpu", precision="fp32", device="", scale=f"{nnodes}x1", devices=False),
+            described=DescribeRequest("cpu", "fp32", "", Scale.parse(f"{nnodes}x1"), devices=False),
         )
         spec = Spec(str(directory), nnodes, trouble or {})
         job = Job("training/errand", "errand", spec, directory, LEAVES, nnodes, index=index_in(str(self.cache)))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job import Job
 from proofmark.launch.job_file import AtService
 from proofmark.launch.service.contract import (
@@ -27,7 +28,7 @@ from proofmark.launch.service.contract import (
     View,
 )
 from proofmark.launch.service.handle import HandingOver, ServiceSetup
-from proofmark.launch.service.ticket import Described
+from proofmark.rules.scale import Scale
 from tests.modelarts.bench import LEAVES, ROOT, Spec
 
 BOOT = """
@@ -135,7 +136,7 @@ def test_a_job_of_another_cloud(tmp_path: Path, refused: bool, monkeypatch: pyte
             raise ServiceError("no more nodes in your quota")
 
         monkeypatch.setattr(service, "create", refuse)
-    described = Described(vendor="cpu", precision="fp32", device="", scale="2x1", devices=False)
+    described = DescribeRequest("cpu", "fp32", "", Scale.parse("2x1"), devices=False)
     setup = ServiceSetup("another", service, CodeTree.of(root, ("proofmark", "vendors")), ("pydantic",), described)
     handle = HandingOver(setup).submit(Job("errand", "errand", Spec(str(run), 2), run, LEAVES, 2))
     handle._thread.join(120)

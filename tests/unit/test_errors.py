@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofmark.errors import UsageError, first_line, in_a_line, named
+from proofmark.errors import UsageError, first_line, in_a_line, named, reason
 
 NCCL = """NCCL error in: NCCLUtils.cpp:93, unhandled system error (run with NCCL_DEBUG=INFO for details)
 ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
@@ -32,6 +32,7 @@ class Mute(Exception):
 def test_what_it_says_first_and_a_librarys_cause(error: Exception, said: str) -> None:
     assert first_line(error) == said
     assert named(error) == f"{type(error).__name__}: {said}"
+    assert reason(error) == (said or type(error).__name__)
 
 
 def test_a_mistake_of_the_users_is_said_in_its_own_words() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from proofmark.automl.network.layers import MOST_CHANNELS, BadLayer, Channels, Dense, Node, Shape
-from proofmark.errors import ConfigurationError, Problem
+from proofmark.errors import ConfigurationError, Problem, reason
 from proofmark.plain_json import read_json
 from proofmark.record.parts import Part
 from proofmark.rules.yaml.typed import problems_of
@@ -121,8 +121,7 @@ def read_graph(path: Path) -> Graph:
     try:
         value = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigurationError([Problem(str(path), "", f"not a graph's file: {reason}")]) from None
+        raise ConfigurationError([Problem(str(path), "", f"not a graph's file: {reason(error)}")]) from None
     return parse_graph(value, str(path))
 
 

@@ -21,6 +21,7 @@ from proofmark.automl.network.layers import (
     Node,
 )
 from proofmark.errors import StepError
+from proofmark.literal import some
 
 Weights = dict[str, Tensor]
 """Parameters and buffers as `node.parameter`; the momentum of an optimiser has the same form."""
@@ -96,8 +97,7 @@ def refuse(misfits: Sequence[str]) -> None:
         StepError: anything.
     """
     if misfits:
-        more = f" (and {len(misfits) - _SHOWN} problems more)" if len(misfits) > _SHOWN else ""
-        raise StepError(f"The weights don't fit the graph: {'; '.join(misfits[:_SHOWN])}{more}.")
+        raise StepError(f"The weights don't fit the graph: {some(misfits, _SHOWN, '; ')}.")
 
 
 def fresh_weights(graph: Graph, seed: int) -> Weights:

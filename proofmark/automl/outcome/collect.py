@@ -16,8 +16,9 @@ from proofmark.automl.outcome.unfinished import judged_so_far
 from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
-from proofmark.record.begun import envelope_of
+from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.record.provenance import Chip
@@ -66,7 +67,8 @@ def collect(
         as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,
-        **_how_far(last),
+        **how_far(last),
+        failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
         log=seal,
         changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
@@ -74,23 +76,20 @@ def collect(
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
     if journal and journal_folder:
-        found = _of_journal(journal, config, Chip.model_validate(begin["chip"]), last["search"].get("resumed", False))
-        found |= {"journal": str(journal_folder / FILE), "ended": found["ended"] and "run_end" in last}
-        if journal.isolation:
-            found["isolation"] = record.isolation | {"trials": journal.isolation}
-        record = record.model_copy(update=found)
+        record = _with_journal(record, journal, str(journal_folder / FILE), config, last)
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
 
 
-def _how_far(last: Mapping[str, Event]) -> dict[str, Any]:
-    """How far the session came with it."""
-    return {
-        "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
-        "partial": "partial" in last,
-        "stopped": "stopped" in last,
-        "failure": last["search_failed"]["reason"] if "search_failed" in last else None,
-    }
+def _with_journal(
+    record: AutoMLRecord, journal: _Journal, path: str, config: EffectiveConfig, last: Mapping[str, Event]
+) -> AutoMLRecord:
+    """A session's record, with what its search came to."""
+    found = _of_journal(journal, config, record.chip, last["search"].get("resumed", False))
+    found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
+    if journal.isolation:
+        found["isolation"] = record.isolation | {"trials": journal.isolation}
+    return record.model_copy(update=found)
 
 
 def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
@@ -161,7 +160,7 @@ class _Journal:
 
 
 def _contention(event: Event | None) -> Contention | None:
-    return Contention(**{key: event[key] for key in Contention.model_fields if key in event}) if event else None
+    return Contention(**fields_of(event, Contention)) if event else None
 
 
 def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed: bool) -> dict[str, Any]:

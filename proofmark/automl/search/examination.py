@@ -48,13 +48,7 @@ def examine(
         seed=best.begun["seed"],
         split=HELD_OUT,
     )
-    running = TrialProcess(spec, launcher, settings.hang, settings.setup, module, settings.imports)
-    running.begin(settings.environments[0], None)
-    try:
-        while (ended := running.poll()) is None:
-            time.sleep(LOOK)
-    finally:
-        running.stop()
+    ended = _ended(TrialProcess(spec, launcher, settings.hang, settings.setup, module, settings.imports), settings)
     first_events = dict[str, Event]()  # by a process without a vendor's code
     for event in read_events(spec.folder / LOG, TRIAL_EVENTS):
         first_events.setdefault(event["event"], event)
@@ -70,6 +64,17 @@ def examine(
         data_items=_only(first_events.get("items"), ("train", "search")),
         chosen_on=_only(first_events.get("chosen_on"), Identity.model_fields),
     )
+
+
+def _ended(running: TrialProcess, settings: SearchSettings) -> dict[str, Any]:
+    """Run it; how it ended."""
+    running.begin(settings.environments[0], None)
+    try:
+        while (ended := running.poll()) is None:
+            time.sleep(LOOK)
+    finally:
+        running.stop()
+    return ended
 
 
 def _only(event: Event | None, names: Iterable[str]) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from proofmark.automl.search.estimator import Estimator
 from proofmark.automl.search.journal import cut_torn_line
 from proofmark.automl.search.state import Trial, hyperparameters
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import UsageError, harmless, reason
 
 if TYPE_CHECKING:
     import optuna
@@ -178,8 +178,7 @@ class Study:
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
-    message = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return UsageError(harmless(f"{path}: no study can be read from it: {message}"))
+    return UsageError(harmless(f"{path}: no study can be read from it: {reason(error)}"))
 
 
 def _sync(path: Path) -> None:

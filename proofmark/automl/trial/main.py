@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from proofmark.automl.trial.failing import failures_logged
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
+from proofmark.errors import reason
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import end_own_group, end_started, leave, tidy_at_exit
@@ -143,7 +144,7 @@ def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[
     try:
         seen = summarise(folder / "monitor.jsonl", window, 1, (), from_first=True) if watched else None
     except (ValueError, OverflowError, OSError) as error:
-        return {"joules": None, "reason": f"the monitor's log cannot be used: {str(error).splitlines()[0]}"}
+        return {"joules": None, "reason": f"the monitor's log cannot be used: {reason(error)}"}
     if seen is None or seen.energy_joules is None:
         return {
             "joules": None,

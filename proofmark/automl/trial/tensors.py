@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, reason
 
 
 def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -35,4 +35,4 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError, ValueError) as error:
-        raise StepError(f"the weights in {path} cannot be read: {str(error).splitlines()[0]}") from None
+        raise StepError(f"the weights in {path} cannot be read: {reason(error)}") from None

@@ -13,6 +13,7 @@ from proofmark.flagperf.adaptation.package import move_package
 from proofmark.flagperf.adaptation.settings.hosts import move_hosts
 from proofmark.flagperf.adaptation.settings.inference import move_inference
 from proofmark.flagperf.adaptation.settings.training import move_trainings
+from proofmark.literal import some
 
 TABLES = ("import.md", "import.json")
 
@@ -61,8 +62,7 @@ def _write(files: dict[str, str], out: Path) -> None:
         raise UsageError(f"--out {out}: is no folder")
     there = [name for name in files if (out / name).exists() or (out / name).is_symlink()]
     if there:
-        named = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
-        raise UsageError(f"--out {out}: {named} would be written over: choose an empty folder")
+        raise UsageError(f"--out {out}: {some(there, 5)} would be written over: choose an empty folder")
     for name, text in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)

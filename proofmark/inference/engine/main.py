@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.closing import close_in
-from proofmark.inference.failure import LONGEST, failure_text, short
+from proofmark.inference.failure import LONGEST, failure_text
+from proofmark.literal import short
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave

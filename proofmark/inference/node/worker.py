@@ -102,6 +102,7 @@ class CaseWorker:
         """
         begun = last_heard = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
+        too_long = f"took longer than the {deadline - begun:g} s of --step-timeout and was ended"
         self._send({"step": step})
         self._listener.begin()
         while True:
@@ -113,10 +114,9 @@ class CaseWorker:
                 answer = self._receive(min(deadline, time.monotonic() + min(LOOK, SILENCE, max(0.0, left))))
             except TimeoutError:
                 if time.monotonic() >= deadline:
-                    self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
+                    self._end_hung(too_long)
                 if left <= 0:
-                    loaders = self._loaders if self._listener.doing == "calls" else ""
-                    self._end_hung("; ".join(filter(None, (self._listener.verdict(), loaders))))
+                    self._end_silent()
                 if time.monotonic() - last_heard >= SILENCE:
                     last_heard = time.monotonic()
                     on_progress({"silent": step, "seconds": last_heard - begun})
@@ -131,7 +131,7 @@ class CaseWorker:
             self._listener.hear(answer)
             last_heard = time.monotonic()
             if time.monotonic() >= deadline:
-                self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
+                self._end_hung(too_long)
             on_progress(answer)
 
     def close(self) -> str | None:
@@ -151,6 +151,10 @@ class CaseWorker:
         """End the group now, and all that left it."""
         self.child.kill()
         self._answers.close()
+
+    def _end_silent(self) -> NoReturn:
+        loaders = self._loaders if self._listener.doing == "calls" else ""
+        self._end_hung("; ".join(filter(None, (self._listener.verdict(), loaders))))
 
     def _end_hung(self, reason: str) -> NoReturn:
         """Let the child write its stacks into its log, then end it."""

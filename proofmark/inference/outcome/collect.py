@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark import __version__
+from proofmark.errors import reason
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.kept import home_of
@@ -18,8 +19,9 @@ from proofmark.inference.outside import timed_outside
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
-from proofmark.record.begun import envelope_of
+from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Seal, Utilisation
 from proofmark.record.provenance import Launched
@@ -96,9 +98,7 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
 def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]:
     """How far the log came, and in what state it is."""
     return {
-        "partial": bool(events["partial"]),
-        "stopped": bool(events["stopped"]),
-        "interrupted": _last(events, "interrupted").get("step"),
+        **how_far({name: of_kind[-1] for name, of_kind in events.items() if of_kind}),
         "corrupt_lines": len(events[CORRUPT]),
         "damaged": tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         "log": seal,
@@ -125,11 +125,11 @@ def _isolated(events: Sequence[Event]) -> dict[str, Event]:
 
 
 def _launched(host: Event) -> Launched:
-    return Launched.model_validate({key: host[key] for key in Launched.model_fields if key in host})
+    return Launched.model_validate(fields_of(host, Launched))
 
 
 def _validated(event: Event) -> Validated | None:
-    return Validated.model_validate({key: event[key] for key in Validated.model_fields}) if event else None
+    return Validated.model_validate(fields_of(event, Validated)) if event else None
 
 
 def _of_host(launched: Event, begin: Event) -> Event:
@@ -204,8 +204,8 @@ def _step(events: Events, name: str) -> Step | None:
         return Step.model_validate({"name": name, **fields})
     if not any(event["step"] == name for event in events["step_begin"]):
         return None
-    reason = "interrupted" if name == _last(events, "interrupted").get("step") else "it began and never ended"
-    return Step(name=name, status="failed", reason=reason, kind="error")
+    why = "interrupted" if name == _last(events, "interrupted").get("step") else "it began and never ended"
+    return Step(name=name, status="failed", reason=why, kind="error")
 
 
 def _of(events: Events, kind: str, of: str) -> list[Event]:
@@ -271,8 +271,8 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     try:
         return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
     except (ValueError, OverflowError, OSError) as error:
-        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
-        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
+        why = f"the monitor's log cannot be used: {reason(error)}"
+        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, why)})
 
 
 def _utilisation(record: RunRecord) -> Utilisation:

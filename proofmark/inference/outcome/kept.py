@@ -9,7 +9,6 @@ from pathlib import Path
 from proofmark.inference.node.spec import OWN_DIRECTORY
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.scratch.own_directory import remove
-from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig
 
@@ -34,7 +33,7 @@ def home_of(run_dir: Path) -> Path:
 
 def of_case(record: RunRecord, config: EffectiveConfig, run_dir: Path, here: bool = True) -> tuple[Kept, ...]:
     """What there is of a case's run, nothing if it did not fail; trained weights are listed if it ran `here`."""
-    return tuple(_of_case(record, config, run_dir, here)) if failed(record) else ()
+    return tuple(_of_case(record, config, run_dir, here)) if record.failed else ()
 
 
 def _of_case(record: RunRecord, config: EffectiveConfig, run_dir: Path, here: bool) -> Iterator[Kept]:

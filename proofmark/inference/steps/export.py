@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, reason
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +49,7 @@ def export_onnx(
                 verbose=False,
             )
         except Exception as error:
-            raise StepError(f"torch cannot export the model: {str(error).splitlines()[0]}") from error
+            raise StepError(f"torch cannot export the model: {reason(error)}") from error
     check_onnx(path)
 
 
@@ -64,5 +64,4 @@ def check_onnx(path: Path) -> None:
     try:
         onnx.checker.check_model(str(path))
     except Exception as error:  # noqa: BLE001 (the checker and protobuf raise many types)
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise StepError(f"{path}: not a valid ONNX model: {reason}") from None
+        raise StepError(f"{path}: not a valid ONNX model: {reason(error)}") from None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.errors import StepError, first_line
+from proofmark.errors import StepError, reason
 
 if TYPE_CHECKING:
     import torch
@@ -68,8 +68,9 @@ def onnx_compute(path: Path) -> Compute:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 (it has many types, none of them public; or it is not installed)
-        first = first_line(error) or type(error).__name__
-        raise StepError(f"{path}: ONNX Runtime, by which engines are held to it, cannot load it: {first}") from None
+        raise StepError(
+            f"{path}: ONNX Runtime, by which engines are held to it, cannot load it: {reason(error)}"
+        ) from None
     names = [node.name for node in session.get_inputs()]
 
     def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:

@@ -17,7 +17,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engine_process import EngineFailed
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
-from proofmark.inference.failure import LONGEST, failure_text, short
+from proofmark.inference.failure import LONGEST, failure_text
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
 from proofmark.inference.steps.reference import Reference, framework_reference, rehearse_shortfall
@@ -26,6 +26,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.honesty_round import HonestyRound
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.short import ShortRounds
+from proofmark.literal import short
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed

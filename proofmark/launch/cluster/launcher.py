@@ -59,7 +59,6 @@ class ClusterHandle(Handle):
     def __init__(self, setup: HostSetup, controller: Controller, job: Job) -> None:
         super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory))
         self._setup, self._controller, self._job = setup, controller, job
-        self._news: list[str] = []
         self._stop = threading.Event()
         self._status: Status = "running"
         self._facts: dict[str, Any] = {"lost": []}
@@ -70,12 +69,6 @@ class ClusterHandle(Handle):
     def status(self) -> Status:
         """As the thread has it."""
         return self._status
-
-    def news(self) -> list[str]:
-        """What was noted since the last call."""
-        news = self._news[:]
-        del self._news[: len(news)]  # the thread may add to it meanwhile
-        return news
 
     def tell(self, line: str) -> None:
         """Write a line to each agent's standard input. A host that is lost meanwhile says so by its connection."""

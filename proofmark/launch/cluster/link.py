@@ -12,41 +12,11 @@ from proofmark.launch.cluster.container import ContainerImage
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.process.environment import handed_on
-from proofmark.rules.scale import Scale
 
 CONSTRAINTS = "constraints.txt"
 """Pins of what is installed, in the tree's root."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """What `proofmark.launch.hosts.describe` is asked: of whose devices, and how many there must be.
-
-    Attributes:
-        vendor: its name.
-        precision: whose peak the chip's description has.
-        device: as --device says; empty for nothing.
-        scale: that a host must have the chip for, and the devices, if `devices` are the vendor's own.
-        devices: whether there are any but the processor: then every host is asked, and not the first one alone.
-        isolation: as --isolation says.
-    """
-
-    vendor: str
-    precision: str
-    device: str
-    scale: Scale | None
-    devices: bool
-    isolation: str = "wall"
-
-    def problems(self, facts: dict[str, Any]) -> list[str]:
-        """What of a host's description does not do for the scale."""
-        found, wanted = list(facts["busy"]), self.scale
-        if wanted and not wanted.is_for(facts["chip"]["name"]):
-            found.append(f"scale {wanted} is for another chip than its {facts['chip']['name']}")
-        if wanted and self.devices and facts["devices"] < wanted.nproc:
-            found.append(f"scale {wanted} needs {wanted.nproc} devices, it has {facts['devices']}")
-        return found
 
 
 @dataclass(frozen=True)
@@ -57,7 +27,7 @@ class HostSetup:
     cluster: Cluster
     code: CodeTree
     packages: tuple[str, ...]
-    described: Described
+    described: DescribeRequest
     data_dir: str | None = None
     weights: str | None = None
     launcher: str = "local"

@@ -17,6 +17,7 @@ from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
 from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.hosts import describe
+from proofmark.literal import some
 from proofmark.process.lifetime import MARK
 
 AT_ONCE = 32
@@ -206,19 +207,16 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
         await connection.ask("take", b"".join(files.values()), sizes=sizes)
     laid = await connection.ask("lay_out")
     if laid["edited"]:
-        names = ", ".join(laid["edited"][:5])
-        more = f" and {len(laid['edited']) - 5} more" if len(laid["edited"]) > 5 else ""
-        link.report.problems.append(f"edited on the host: {names}{more}; remove {laid['code']} to have it sent anew")
+        names = some(laid["edited"], 5)
+        link.report.problems.append(f"edited on the host: {names}; remove {laid['code']} to have it sent anew")
     link.code = laid["code"]
 
 
 async def _describe(setup: HostSetup, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
     asked, report = setup.described, link.report
-    arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device, asked.isolation]
-    command = [link.python, "-m", "proofmark.launch.hosts.describe", *arguments]
     try:
-        ran = await _command_on(setup, link, command, setup.cluster.answer_timeout)
+        ran = await _command_on(setup, link, asked.command(link.python, link.code), setup.cluster.answer_timeout)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import AtService, JobFile, Status
 from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
@@ -19,7 +20,7 @@ from proofmark.launch.service.creation import Creation, in_doubt
 from proofmark.launch.service.gathering import Gathered, gather
 from proofmark.launch.service.patience import Patience, Stopped
 from proofmark.launch.service.running import ENDING, RunningJob
-from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Described, Ticket
+from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Ticket
 from proofmark.launch.service.transfer import send
 from proofmark.process import wall_clock
 
@@ -35,7 +36,7 @@ class ServiceSetup:
     service: Service
     code: CodeTree
     packages: tuple[str, ...]
-    described: Described
+    described: DescribeRequest
 
 
 class HandingOver:
@@ -68,7 +69,6 @@ class ServiceHandle(Handle):
         self._at, self._submitted = at, wall_clock.now()
         self._stop = threading.Event()
         self._patience = Patience(self._service.timing, self._stop)
-        self._news: list[str] = []
         self._status: Status = "running"
         self._facts: dict[str, Any] = {}
         self._lost: list[dict[str, Any]] = []
@@ -79,12 +79,6 @@ class ServiceHandle(Handle):
     def status(self) -> Status:
         """As the thread has it."""
         return self._status
-
-    def news(self) -> list[str]:
-        """What was noted since the last call."""
-        news = self._news[:]
-        del self._news[: len(news)]  # the thread may add to it meanwhile
-        return news
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """All that a node left has come home with its logs."""
@@ -209,12 +203,13 @@ class ServiceHandle(Handle):
             self._lose(node, why)
         if view.state != "succeeded" or self._lost:
             return "failed"
+        scale = self._setup.described.scale
         ended = Ended(
             at=self._at,
             view=view,
             folder=self._job.directory,
             nodes=self._at.nodes,
-            nproc=int(self._setup.described.scale.rpartition("x")[2]),
+            nproc=scale.nproc if scale else 1,
             submitted=self._submitted,
             brought=wall_clock.now(),
             listed=gathered.brought.others,

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.launch.cluster.link import Described
 from proofmark.launch.far_end.facts import facts_of
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.hosts import describe
@@ -32,7 +31,6 @@ from proofmark.launch.service.ticket import (
 )
 from proofmark.process import wall_clock
 from proofmark.process.child import Child
-from proofmark.rules.scale import Scale
 
 LEAVING = 10.0
 """Seconds that the agent gets to end when the platform ends the node."""
@@ -119,8 +117,7 @@ class Node:
         asked = self._ticket.described
         if not asked.devices and self._number:
             return facts
-        command = [sys.executable, "-m", "proofmark.launch.hosts.describe"]
-        command += [asked.vendor, str(self._code / "vendors"), asked.precision, asked.device, asked.isolation]
+        command = asked.command(sys.executable, str(self._code))
         try:
             done = subprocess.run(command, cwd=self._code, capture_output=True, text=True, timeout=DESCRIBED)
         except subprocess.TimeoutExpired:
@@ -129,8 +126,7 @@ class Node:
             why = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
             raise ValueError(f"its devices cannot be described: {why[0]}")
         found = describe.facts(done.stdout)
-        wanted = Described(asked.vendor, asked.precision, asked.device, Scale.parse(asked.scale), asked.devices)
-        if problems := wanted.problems(found):
+        if problems := asked.problems(found):
             raise ValueError("; ".join(problems))
         return {**facts, **{key: found[key] for key in ("chip", "host", "package")}}
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.plain_json import first_of, read_json
 
 TICKET, MANIFEST, PACKED = "ticket.json", "manifest.json", "code.zip"
@@ -24,17 +25,6 @@ M = TypeVar("M", bound=BaseModel)
 
 class _WireModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class Described(_WireModel):
-    """What `proofmark.launch.hosts.describe` is asked, as `proofmark.launch.cluster.link.Described`."""
-
-    vendor: str
-    precision: str
-    device: str
-    scale: str
-    devices: bool
-    isolation: str = "wall"
 
 
 class Ticket(_WireModel):
@@ -53,7 +43,7 @@ class Ticket(_WireModel):
     nodes: Annotated[int, Field(ge=1)]
     independent: bool
     packages: tuple[str, ...]
-    described: Described
+    described: DescribeRequest
     environment: dict[str, str]
     packed: Sha256 | None = None
 

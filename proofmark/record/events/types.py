@@ -151,10 +151,10 @@ def fits(model: type[Any]) -> AfterValidator:
 
 def part(model: type[Any]) -> AfterValidator:
     """Makes of a mapping what a part of the record can be made of: of its types, and no field that it has not."""
-    types, names = TypeAdapter(model), _names_of(model)
+    types = TypeAdapter(model)
 
     def part_of(value: dict[str, Any]) -> dict[str, Any]:
-        held = {key: value[key] for key in names if key in value}
+        held = fields_of(value, model)
         _valid(types, held)
         return held
 
@@ -163,6 +163,11 @@ def part(model: type[Any]) -> AfterValidator:
 
 def _names_of(model: type[Any]) -> list[str]:
     return list(model.model_fields) if issubclass(model, BaseModel) else [field.name for field in fields(model)]
+
+
+def fields_of(event: Mapping[str, Any], model: type[Any]) -> Event:
+    """Those that a part of the record has, as far as the event has them."""
+    return {name: event[name] for name in _names_of(model) if name in event}
 
 
 def _valid(types: TypeAdapter[Any], held: dict[str, Any]) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from signal import SIGABRT, SIGTERM
 
+from proofmark.literal import some
 from proofmark.record.events.log import Event, read_events
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.outcome.event_types import AGENT_EVENTS
@@ -36,41 +38,9 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     """
     if end is not None and end["status"] == "succeeded":
         return None
-    if end is not None and end.get("lost"):
-        return _lost(directory, end["lost"])
-    names = _Names(directory, (end or {}).get("hosts", ()))
-    hung = [event for event in agents if event["event"] == "hang"]
-    if hung:
-        return _hang(directory, hung, names)
-    ended = [event for event in agents if event["event"] == "rank_ended"]
-    if ended:
-        who, why = ended[0]["rank"], ended[0]["reason"]
-        return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
-    failures = [log.last["rank_failed"] for log in ranks if "rank_failed" in log.last]
-    raised = sorted(failures, key=lambda event: event["time"] - names.skew(event["rank"]))
-    died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
-    killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
-    if raised or any(event["code"] != -SIGTERM for event in killed):
-        killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
-    if raised:  # whom a library's watchdog aborts has waited for who raised before
-        first = raised[0]["time"] - names.skew(raised[0]["rank"])
-        killed = [e for e in killed if e["code"] != -SIGABRT or e["died"] - names.skew(e["rank"]) <= first]
-    unsound = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
-    if unsound:
-        cause = f"{names(unsound[0].rank)}: the loss of step {unsound[0].last['diverged']['step']} is not finite"
-        return Failure(ranks=(unsound[0].rank,), cause=cause, diverged=True)
-    if killed:
-        return _death(directory, min(killed, key=lambda event: int(event["died"])), names)
-    if raised:
-        who, why = raised[0]["rank"], raised[0]["reason"]
-        return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
-    silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
-    if silent:
-        sentences = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
-        return Failure(ranks=(silent[0],), cause=f"{names(silent[0])}: {sentences[0]}")
-    stopped = end is None or end["status"] == "stopped"
-    reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
-    return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
+    left = _Left(directory, ranks, agents, end or {})
+    causes = (left.lost, left.hung, left.ended, left.unsound, left.killed, left.raised, left.silent)
+    return next(filter(None, (cause() for cause in causes)), None) or left.stopped()
 
 
 def diverged(directory: Path, end: Event) -> bool:
@@ -105,42 +75,103 @@ class _Names:
         return None
 
 
-def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
-    """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
-    sentences = dict.fromkeys(each["reason"] for each in lost)
-    nodes = {each["node"] for each in lost if each["node"] is not None}
-    logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
-    ranks = [int(name[1]) for path in logs if (name := re.fullmatch(r"rank(\d{1,9})", path.stem))]
-    return Failure(ranks=tuple(sorted(ranks)), cause="\n".join(sentences))
+class _Left:
+    """What a run has left of what brought it down; each of the causes is sought for itself."""
 
+    def __init__(self, directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event) -> None:
+        self._directory, self._ranks, self._agents, self._end = directory, ranks, agents, end
+        self._names = _Names(directory, end.get("hosts", ()))
+        failures = [log.last["rank_failed"] for log in ranks if "rank_failed" in log.last]
+        self._raised = sorted(failures, key=lambda event: event["time"] - self._names.skew(event["rank"]))
 
-def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:
-    last = min(event["position"] for event in hung)
-    behind = [event for event in hung if event["position"] == last]
-    sentences = [f"{names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
-    sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
-    waiting = sorted(event["rank"] for event in hung if event["position"] != last)
-    if waiting:
-        more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
-        sentences.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
-    sentences += dict.fromkeys(event["loaders"] for event in behind if "loaders" in event)
-    ranks = tuple(event["rank"] for event in behind)
-    lines = "\n".join(_tail(directory, rank, STACKS) for rank in ranks[:QUOTED])
-    return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)
+    def lost(self) -> Failure | None:
+        """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
+        lost = self._end.get("lost")
+        if not lost:
+            return None
+        sentences = dict.fromkeys(each["reason"] for each in lost)
+        nodes = {each["node"] for each in lost if each["node"] is not None}
+        logs = [path for node in nodes for path in (self._directory / f"noderank{node}").glob("rank*.jsonl")]
+        ranks = [int(name[1]) for path in logs if (name := re.fullmatch(r"rank(\d{1,9})", path.stem))]
+        return Failure(ranks=tuple(sorted(ranks)), cause="\n".join(sentences))
+
+    def hung(self) -> Failure | None:
+        """Those that hung first, and who waited for them."""
+        hung = self._told("hang")
+        if not hung:
+            return None
+        last = min(event["position"] for event in hung)
+        behind = [event for event in hung if event["position"] == last]
+        sentences = [f"{self._names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
+        sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
+        waiting = sorted(event["rank"] for event in hung if event["position"] != last)
+        if waiting:
+            sentences.append(f"waiting for it: rank {some([*map(str, waiting)], QUOTED)}")
+        sentences += dict.fromkeys(event["loaders"] for event in behind if "loaders" in event)
+        ranks = tuple(event["rank"] for event in behind)
+        lines = "\n".join(self._tail(rank, STACKS) for rank in ranks[:QUOTED])
+        return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)
+
+    def ended(self) -> Failure | None:
+        """Whom its agent has ended."""
+        return next((self._of(event["rank"], event["reason"]) for event in self._told("rank_ended")), None)
+
+    def unsound(self) -> Failure | None:
+        """Whose loss was no number first."""
+        steps = [(log.last["diverged"]["step"], log.rank) for log in self._ranks if "diverged" in log.last]
+        if not steps:
+            return None
+        step, rank = min(steps, key=itemgetter(0))
+        cause = f"{self._names(rank)}: the loss of step {step} is not finite"
+        return Failure(ranks=(rank,), cause=cause, diverged=True)
+
+    def killed(self) -> Failure | None:
+        """Who died first, and of no other's failure."""
+        raised = {event["rank"] for event in self._raised}
+        died = [e for e in self._told("rank_died") if e["code"] != 1 and e["rank"] not in raised]
+        if raised or any(event["code"] != -SIGTERM for event in died):
+            died = [event for event in died if event["code"] != -SIGTERM]  # torchrun ends the others by it
+        if raised:  # whom a library's watchdog aborts has waited for who raised before
+            skew = self._names.skew
+            first = self._raised[0]["time"] - skew(self._raised[0]["rank"])
+            died = [e for e in died if e["code"] != -SIGABRT or e["died"] - skew(e["rank"]) <= first]
+        if not died:
+            return None
+        event = min(died, key=lambda event: int(event["died"]))
+        rank, code = event["rank"], event["code"]
+        what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return Failure(ranks=(rank,), cause=f"{self._names(rank)} {what}", last_lines=self._tail(rank))
+
+    def raised(self) -> Failure | None:
+        """Who raised first."""
+        return next((self._of(event["rank"], event["reason"]) for event in self._raised), None)
+
+    def silent(self) -> Failure | None:
+        """Who ended with an error's exit code, of which its log may say more."""
+        rank = next((event["rank"] for event in self._told("rank_died") if event["code"] == 1), None)
+        if rank is None:
+            return None
+        sentences = self._tail(rank).splitlines()[-1:] or ["ended with exit code 1"]
+        return Failure(ranks=(rank,), cause=f"{self._names(rank)}: {sentences[0]}")
+
+    def stopped(self) -> Failure:
+        """Nobody of them: whoever stopped the run, or what started it."""
+        stopped = self._end.get("status", "stopped") == "stopped"
+        reason = self._end.get("reason") or ("the run was stopped" if stopped else "torchrun failed")
+        return Failure(ranks=(), cause=reason, last_lines=_last(self._directory / "noderank0" / "agent.log"))
+
+    def _told(self, kind: str) -> list[Event]:
+        return [event for event in self._agents if event["event"] == kind]
+
+    def _of(self, rank: int, why: str) -> Failure:
+        return Failure(ranks=(rank,), cause=f"{self._names(rank)}: {why}", last_lines=self._tail(rank))
+
+    def _tail(self, rank: int, size: int = TAIL) -> str:
+        return "\n".join(_last(path, size) for path in sorted(self._directory.glob(f"noderank*/rank{rank}.log")))
 
 
 def _where(hang: Event) -> str:
     return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
-
-
-def _death(directory: Path, event: Event, names: _Names) -> Failure:
-    rank, code = event["rank"], event["code"]
-    what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    return Failure(ranks=(rank,), cause=f"{names(rank)} {what}", last_lines=_tail(directory, rank))
-
-
-def _tail(directory: Path, rank: int, size: int = TAIL) -> str:
-    return "\n".join(_last(path, size) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
 
 
 def _last(path: Path, size: int = TAIL) -> str:

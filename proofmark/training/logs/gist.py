@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless, in_a_line
+from proofmark.literal import short
 from proofmark.training.outcome.record import Failure
 
 STACK = re.compile(r"\(most recent call (last|first)\):$")
@@ -34,7 +35,7 @@ def gist(failure: Failure, folder: Path, seen_from: Path) -> list[str]:
         seen_from: where the reader is: files below it are named from there.
     """
     logs = sorted(path for name in _logs_of(failure) for path in folder.glob(f"noderank*/{name}"))
-    named = (f"its whole log: {_shown(path, seen_from)}" for path in logs[:LAST])
+    named = (f"its whole log: {short(path, seen_from)}" for path in logs[:LAST])
     where = () if TRACED in failure.cause else _where(failure.last_lines, seen_from)
     return [*failure.cause.splitlines(), *where, *named]
 
@@ -47,12 +48,8 @@ def raised(error: BaseException, log: str, seen_from: Path) -> str:
         return message
     frames = traceback.extract_tb(error.__traceback__)[::-1]
     ours = (frame for frame in frames if not LIBRARY.search(frame.filename))
-    place = next((f"{_shown(Path(each.filename), seen_from)}:{each.lineno}, " for each in ours), "")
+    place = next((f"{short(Path(each.filename), seen_from)}:{each.lineno}, " for each in ours), "")
     return harmless(f"{message} ({place}{TRACED}{log})")
-
-
-def _shown(path: Path, seen_from: Path) -> Path:
-    return path.relative_to(seen_from) if path.is_relative_to(seen_from) else path
 
 
 def _logs_of(failure: Failure) -> list[str]:
@@ -70,4 +67,4 @@ def _where(text: str, seen_from: Path) -> Iterator[str]:
     inner_first = frames if "first" in lines[stacks[-1]] else frames[::-1]
     ours = (each for each in inner_first if not LIBRARY.search(each[1]))
     file, line, function = next(ours, inner_first[0]).groups()
-    yield harmless(f"at {_shown(Path(file), seen_from)}, line {line}, in {function}")
+    yield harmless(f"at {short(Path(file), seen_from)}, line {line}, in {function}")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.record.events.log import Event
+from proofmark.record.events.types import fields_of
 from proofmark.record.parts import Check
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
@@ -74,7 +75,7 @@ def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None
     event = _last(agent, EXAMINED)
     if event is None:
         return None
-    known = {key: event[key] for key in Examination.model_fields if key in event}
+    known = fields_of(event, Examination)
     said, steps = claimed.get("others", {}), event.get("steps", ())
     known["updates"] = sum(each["update"] is not None for each in steps) if steps else None
     known["unseen"] = next((why for each in steps if (why := each.get("unseen"))), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.record.events.log import CORRUPT, Event, read_events, seconds_between
+from proofmark.record.events.types import fields_of
 from proofmark.record.parts import Contention, Monitoring
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Host, Launched
@@ -94,7 +95,7 @@ def _of_hosts(
     hosts = end.get("hosts", [])
     return {
         "nodes": tuple(_host(events) for events in agents.values()),
-        "launched": tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in hosts),
+        "launched": tuple(Launched(**fields_of(host, Launched)) for host in hosts),
         "caches_cleared": end.get("caches_cleared"),
         "instances": end.get("instances"),
         "monitoring": _monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in hosts]),
@@ -103,11 +104,7 @@ def _of_hosts(
 
 def _contention(ranks: Sequence[RankLog]) -> Contention | None:
     """All ranks wait for the slowest: of the nodes without cores to spare the one counts where others took most."""
-    found = [
-        Contention(**{k: e[k] for k in Contention.model_fields if k in e})
-        for log in ranks
-        if (e := log.last.get("contention"))
-    ]
+    found = [Contention(**fields_of(e, Contention)) for log in ranks if (e := log.last.get("contention"))]
     spare = default_policy().noise.idle
     return max(found, key=lambda seen: (seen.idle <= spare, seen.others), default=None)
 
@@ -174,7 +171,7 @@ def _of_first(first: RankLog) -> dict[str, Any]:
 
 
 def _evaluation(event: Event) -> Evaluation:
-    fields = {key: event[key] for key in Evaluation.model_fields if key in event}
+    fields = fields_of(event, Evaluation)
     fields["seconds"] = event["train_seconds"]
     return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
 
@@ -246,7 +243,7 @@ def _figures(log: RankLog) -> Rank:
 def _host(events: Sequence[Event]) -> Host | None:
     """A node as its agent described it."""
     begin = next((event for event in events if event["event"] == "agent_begin"), None)
-    return Host.model_validate({key: begin[key] for key in Host.model_fields if key in begin}) if begin else None
+    return Host.model_validate(fields_of(begin, Host)) if begin else None
 
 
 def _communication(log: RankLog) -> Communication | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from proofmark.errors import reason
 from proofmark.monitoring.summary import Window, summarise
 from proofmark.record.parts import Monitoring, Series
 
@@ -40,8 +41,8 @@ def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]
     try:
         return summarise(path, window, items, failures)
     except (ValueError, OverflowError, OSError) as error:
-        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
-        return Monitoring(samples=0, window=window, failures=(*failures, reason))
+        why = f"the monitor's log cannot be used: {reason(error)}"
+        return Monitoring(samples=0, window=window, failures=(*failures, why))
 
 
 def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
@@ -59,7 +60,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         energy_joules=energy,
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
-        throttled=tuple(sorted({reason for each in known.values() for reason in each.throttled})),
+        throttled=tuple(sorted({why for each in known.values() for why in each.throttled})),
         throttled_share=max(each.throttled_share or 0.0 for each in known.values()),  # all wait for the slowest
         foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
         failures=tuple(_failures(seen)),
@@ -80,4 +81,4 @@ def _laid(series: Series, node: int, ahead: float) -> Series:
 def _failures(seen: Mapping[int, Monitoring | None]) -> Iterator[str]:
     for node, each in seen.items():
         failures = ("it left no monitor's log",) if each is None else each.failures
-        yield from (f"node {node}: {reason}" for reason in failures)
+        yield from (f"node {node}: {failure}" for failure in failures)

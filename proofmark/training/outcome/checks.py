@@ -154,42 +154,42 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: 
         precision: that of the training.
         trained: the number of its last step; None where that is not known.
     """
-    ratios, wrong = [], []
+    held = list[tuple[float, str]]()
     if trained is not None and (gap := _gap([step["step"] for step in replayed if "unseen" in step], trained)):
-        ratios.append(math.inf)
-        wrong.append(gap)
+        held.append((math.inf, gap))
     for step in replayed:
-        number, rounded = step["step"], min(ROUNDINGS * step.get("rounding", 0.0), ROUNDED_MOST[precision])
-        bound = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST) + rounded
-        if step["misfits"]:
-            ratios.append(math.inf)
-            wrong.append(f"step {number} was of another model ({', '.join(step['misfits'][:3])})")
-        if step["gradient"] is not None:
-            ratios.append(step["gradient"] / bound)
-            if ratios[-1] > 1:
-                wrong.append(f"the gradients of step {number} are {step['gradient']:.3g} of their length off")
-            ratios.append(step.get("astray", 0.0) / ASTRAY[precision])
-            if ratios[-1] > 1:
-                wrong.append(f"the gradients of step {number} are others in many matrices (as {step.get('stray')})")
-        if step["update"] is not None:
-            ratios.append(step["update"] / UPDATE)
-            if ratios[-1] > 1:
-                wrong.append(f"step {number} changed the weights otherwise by {step['update']:.3g} of what it should")
-        if step.get("state"):
-            ratios.append(math.inf)
-            wrong.append(f"before step {step['step']} {step['state']}")
+        held += _held(step, precision)
         if step["seeded"] is not None:
             what = "the first step does not begin with the weights that the case makes from the seed"
             yield Check(SEEDED, step["seeded"], float(not step["seeded"]), 0.0, what)
     drawn = [each["gradient"] / each["noise"] for each in replayed if each["noise"] >= NOISY and each["gradient"]]
     if len(drawn) >= RUN and (median := statistics.median(drawn)) < QUIETEST:
-        ratios.append(QUIETEST / median)
-        wrong.append(f"gradients are {median:.3g} deviations from the mean over dropout's draws: they drew less")
-    if ratios:
-        worst = max(ratios)
+        what = f"gradients are {median:.3g} deviations from the mean over dropout's draws: they drew less"
+        held.append((QUIETEST / median, what))
+    if held:
+        worst = max(ratio for ratio, _ in held)
+        wrong = [what for ratio, what in held if ratio > 1]
         shown = ": " + "; ".join(wrong[:3]) if wrong else ""
         what = f"recorded steps, done again in the case's own model, come out otherwise{shown}"
         yield Check(REPLAYED, worst <= 1, worst if math.isfinite(worst) else None, 1.0, what)
+
+
+def _held(step: Mapping[str, Any], precision: str) -> Iterator[tuple[float, str]]:
+    """What a step is held to: its share of each bound, and what is wrong with it where that is more than all."""
+    number = step["step"]
+    if step["misfits"]:
+        yield math.inf, f"step {number} was of another model ({', '.join(step['misfits'][:3])})"
+    if step["gradient"] is not None:
+        rounded = min(ROUNDINGS * step.get("rounding", 0.0), ROUNDED_MOST[precision])
+        bound = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST) + rounded
+        yield step["gradient"] / bound, f"the gradients of step {number} are {step['gradient']:.3g} of their length off"
+        stray = f"the gradients of step {number} are others in many matrices (as {step.get('stray')})"
+        yield step.get("astray", 0.0) / ASTRAY[precision], stray
+    if step["update"] is not None:
+        off = f"step {number} changed the weights otherwise by {step['update']:.3g} of what it should"
+        yield step["update"] / UPDATE, off
+    if step.get("state"):
+        yield math.inf, f"before step {number} {step['state']}"
 
 
 def _gap(recorded: Sequence[int], trained: int) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.launch.service.ticket import home_of
-from proofmark.record.begun import envelope_of
+from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Flops, Identity, Seal, Utilisation
@@ -42,6 +42,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     """
     read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
     events = [event for event in read if event["event"] != CORRUPT]
+    last = {event["event"]: event for event in events}
     begin = next((event for event in events if event["event"] == "run_begin"), begun)
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
@@ -69,7 +70,8 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         unsupported=begin.get("unsupported"),
         fed=begin.get("fed", False),
         audited=begin.get("audited", False),
-        **_how_far(events),
+        **how_far(last),
+        ended="run_end" in last,
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),
         log=seal,
@@ -91,17 +93,6 @@ def _said_by(first: RankLog) -> dict[str, Any]:
         "weights": _identity(first, "weights"),
         "validation_items": first.last.get("dataset", {}).get("validation_items"),
         "optimizer": first.last.get("optimizer", {}).get("name"),
-    }
-
-
-def _how_far(events: Sequence[Event]) -> dict[str, Any]:
-    """How far the session came with it."""
-    kinds = {event["event"] for event in events}
-    return {
-        "interrupted": next((event["step"] for event in events if event["event"] == "interrupted"), None),
-        "partial": "partial" in kinds,
-        "stopped": "stopped" in kinds,
-        "ended": "run_end" in kinds,
     }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from proofmark.launch.cluster.preflight import signed
-from proofmark.literal import MISSING, number, percent, plural
+from proofmark.literal import MISSING, number, percent, plural, some
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
@@ -195,10 +195,9 @@ def _hosts(run: SeedRun) -> str:
     """Hosts that are not the session's own machine."""
     listed = [
         f"node {node}: {host.name}{_own_name(run, node, host.name)}{_clock(host.skew)}"
-        for node, host in enumerate(run.launched[:MOST_HOSTS])
+        for node, host in enumerate(run.launched)
     ]
-    more = len(run.launched) - MOST_HOSTS
-    return ", ".join(listed) + (f" and {more} more" if more > 0 else "")
+    return some(listed, MOST_HOSTS)
 
 
 def _clock(skew: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.training.outcome.record import TrainingRecord
 
@@ -18,7 +17,7 @@ def of_training(record: TrainingRecord, run_dir: Path, shared: Path | None) -> t
         run_dir: its folder.
         shared: the folder of its checkpoints where all hosts share one, otherwise they are in `run_dir`.
     """
-    return tuple(_of_training(run_dir, shared)) if failed(record) else ()
+    return tuple(_of_training(run_dir, shared)) if record.failed else ()
 
 
 def _of_training(run_dir: Path, shared: Path | None) -> Iterator[Kept]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -104,6 +104,16 @@ def _draw_as(state: torch.Tensor | None) -> None:
             torch.set_rng_state(state)
 
 
+def _misfits(
+    own: Tensors, shapes: Mapping[str, torch.Size], before: Tensors, recorded: Tensors, ends: Sequence[Tensors]
+) -> tuple[str, ...]:
+    """What of a recorded step is of another model: weights before it, gradients, or, said at once, weights after it."""
+    wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
+    wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
+    whole = all(name in end and end[name].shape == shapes[name] for end in ends for name in shapes)
+    return tuple(shown(wrong)) or (() if whole else ("after the step",))
+
+
 class Replay:
     """Of one training's steps."""
 
@@ -148,13 +158,11 @@ class Replay:
         which, model = self._which(folder / WHICH), fresh.model
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
-        wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
-        wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
         ends = [after, read_left(following / BEFORE)] if following else [after]
-        if wrong or any(end[name].shape != shapes[name] if name in end else True for end in ends for name in shapes):
+        if misfits := _misfits(own, shapes, before, recorded, ends):
             updates.unseen = f"step {which.step} was of another model"
-            return Replayed(which.step, misfits=shown(wrong) or ("after the step",))
+            return Replayed(which.step, misfits=misfits)
         if not finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
         lower = LOWER.get(self._config.precision)

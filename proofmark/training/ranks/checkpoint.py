@@ -33,7 +33,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import WriteResult
 
-from proofmark.errors import StepError, first_line, harmless
+from proofmark.errors import StepError, harmless, reason
 
 KEEP = 2
 """How many finished checkpoints stay."""
@@ -217,7 +217,7 @@ def verify(path: Path) -> None:
 def _first_line(error: BaseException) -> str:
     if isinstance(error, CheckpointException):  # the library's, of all ranks: the first cause says more
         error = next(iter(error.failures.values()), (error, None))[0]
-    return first_line(error) or type(error).__name__
+    return reason(error)
 
 
 def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -61,34 +61,40 @@ def close_in(spec: RunSpec, own: Path, wall: Wall, extensions: bool = True) -> I
         ConfigurationError: the vendor's isolation.yaml is wrong.
         OSError: its directories can't be made.
     """
-    host, module = spec.config["host"], spec.case[0]
     torch_extensions.hold_back()
-    importlib.import_module(module)
+    importlib.import_module(spec.case[0])
+    temporary = _at_home(own)
+    if spec.config["host"]["isolation"] != "wall":
+        _ready(extensions)
+        return Isolation.none(NOT_ASKED_FOR)
+    is_alone()  # what it asks with ends the threads that an import has left
+    os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
+    wall = _around(spec, replace(wall, writable=(own, temporary, *wall.writable)))
+    isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
+    _ready(extensions)
+    return isolation
+
+
+def _at_home(own: Path) -> Path:
+    """Make a process's own directory, and have it live there; where it puts down what it needs for a moment."""
     temporary = temporary_of(own)
     remove(temporary)  # of who had this directory before
     temporary.mkdir()
     own.mkdir(parents=True, exist_ok=True)
     os.environ |= {"HOME": str(own), "TMPDIR": str(temporary)}
     tempfile.tempdir = None
-    if host["isolation"] != "wall":
-        _ready(extensions)
-        return Isolation.none(NOT_ASKED_FOR)
-    is_alone()  # what it asks with ends the threads that an import has left
-    os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
-    code = map(Path, sys.modules[module.partition(".")[0]].__path__)
+    return temporary
+
+
+def _around(spec: RunSpec, wall: Wall) -> Wall:
+    """A wall through which the case's code and the weights are seen too, and neither data nor what others have left."""
+    host = spec.config["host"]
+    code = map(Path, sys.modules[spec.case[0].partition(".")[0]].__path__)
     weights, data = ([Path(host[name])] if host[name] else [] for name in ("weights", "data_dir"))
-    readable = (*code, *weights, *wall.readable)
     others = (host["cache_dir"], spec.directory, spec.vendors_dir)
     unseen = [each for each in data if each not in wall.readable]  # who runs no vendor's code may look at all of it
-    wall = replace(
-        wall,
-        readable=readable,
-        writable=(own, temporary, *wall.writable),
-        hidden=(*map(Path, others), *unseen, *(place for each in unseen for place in linked_from(each))),
-    )
-    isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
-    _ready(extensions)
-    return isolation
+    hidden = (*map(Path, others), *unseen, *(place for each in unseen for place in linked_from(each)))
+    return replace(wall, readable=(*code, *weights, *wall.readable), hidden=hidden)
 
 
 def _ready(extensions: bool) -> None:

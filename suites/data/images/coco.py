@@ -13,6 +13,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
+from proofmark.literal import some
 from proofmark.plain_json import first_of
 from suites.data.images.image_folder import files_identity
 from suites.data.loading import Batch, BatchDataset
@@ -149,8 +150,7 @@ def _checked(content: bytes, file: Path, classes: int) -> tuple[list[_Image], to
     if most > MOST_OBJECTS:
         problems.append(f"annotations: an image has {most} objects, expected at most {MOST_OBJECTS}")
     if problems:
-        more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
-        raise StepError(f"The file {file} is damaged: {'; '.join(problems[:_NAMED])}{more}.")
+        raise StepError(f"The file {file} is damaged: {some(problems, _NAMED, '; ')}.")
     order = [images[key] for key in sorted(images)]
     padded = torch.zeros(len(order), most, COLUMNS)
     padded[..., 0] = NOTHING
@@ -181,6 +181,5 @@ def _row(each: _Object, image: _Image) -> list[float]:
 def _all_there(folder: Path, images: list[_Image], file: Path) -> None:
     missing = [image.file_name for image in images if not (folder / image.file_name).is_file()]
     if missing:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        what = f"{', '.join(missing[:_NAMED])}{more} of {len(images)}"
+        what = f"{some(missing, _NAMED)} of {len(images)}"
         raise StepError(f"The folder {folder} lacks images that {file.name} describes: {what}; {_LAYOUT}.")

@@ -63,6 +63,15 @@ def test_momentum_must_fit() -> None:
         set_momentum(network, optimiser, {"ghost.weight": torch.zeros(1)})
 
 
+def test_torch_may_give_up_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wordless(*_given: object, **_named: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(torch.onnx, "export", wordless)
+    with pytest.raises(StepError, match="torch cannot export the model: AssertionError"):
+        export_onnx(torch.nn.ReLU(), [torch.zeros(2, 1)], tmp_path / "model.onnx", ["input"], ["output"])
+
+
 @settings(max_examples=4)
 @given(st.randoms(use_true_random=False))
 def test_what_chains_of_operations_make_exports_to_onnx_and_is_checked(chance: random.Random) -> None:

@@ -662,7 +662,7 @@ def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monke
 
 def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
     """One that is forgotten would have both sides run otherwise than asked."""
-    session = {"annotations", "benchmark-tables", "changed-since", "cluster", "compare", "compare-unlike", "container"}
+    session = {"annotations", "changed-since", "cluster", "compare", "compare-unlike", "container"}
     session |= {
         "container-engine",
         "device-wait",

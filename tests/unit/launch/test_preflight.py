@@ -17,13 +17,14 @@ import pytest
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.controller import Controller
-from proofmark.launch.cluster.link import Described
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
 from proofmark.launch.cluster.program import far_end as started_with
 from proofmark.launch.hosts.describe import facts
+from proofmark.launch.hosts.request import DescribeRequest
+from proofmark.launch.service.ticket import Ticket, read_wire
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
 from tests.services import program
@@ -271,8 +272,32 @@ def test_what_is_no_description_is_a_line(said: str, expected: str) -> None:
 )
 def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], expected: str) -> None:
     host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
-    assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [expected]
-    assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+    assert DescribeRequest("x", "fp32", "", Scale.parse(scale), True).problems(host) == [expected]
+    assert DescribeRequest("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+
+
+def test_what_is_asked_of_a_host_is_whole_in_a_ticket(tmp_path: Path) -> None:
+    asked = DescribeRequest("x", "fp32", "gpu", Scale.parse("H100x2x8"), True, "process")
+    ticket = Ticket(
+        name="job",
+        module="m",
+        spec="{}",
+        leaves=(),
+        nodes=2,
+        independent=False,
+        packages=(),
+        described=asked,
+        environment={},
+    )
+    written = tmp_path / "ticket.json"
+    written.write_text(ticket.model_dump_json())
+    assert read_wire(written, Ticket) == ticket
+    assert ticket.described.command("python3", "code")[-5:] == ["x", "code/vendors", "fp32", "gpu", "process"]
+    for wrong, expected in (({"scale": "2x8x"}, "is no scale"), ({"scale": 8}, "is no scale"), ({"node": 1}, "node")):
+        whole = ticket.model_dump(mode="json")
+        written.write_text(json.dumps({**whole, "described": {**whole["described"], **wrong}}))
+        with pytest.raises(ValueError, match=f"described.*{expected}"):
+            read_wire(written, Ticket)
 
 
 def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) -> None:

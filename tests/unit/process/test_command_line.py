@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from proofmark.errors import UsageError
+from proofmark.process.command_line import Parser
+
+ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
     for room in ("proofmark", "reports", "suites")
@@ -40,6 +44,35 @@ def ran(*words: str, unread: tuple[str, ...] = ()) -> tuple[int, str]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_reader_that_has_gone_is_no_error(program: str) -> None:
     assert ran("-m", program, "--help", unread=("stdout",)) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "raised, code, lines",
+    [
+        (KeyboardInterrupt(), 130, []),
+        (UsageError("one\nand \x1b[2Janother"), 4, ["ERROR: one", "ERROR: and \\x1b[2Janother"]),
+        (FileNotFoundError(2, "No such file", "x"), 4, ["ERROR: x: No such file"]),
+        (OSError("no word of a file"), 4, ["ERROR: no word of a file"]),
+        (OSError(), 4, ["ERROR: OSError"]),
+    ],
+    ids=repr,
+)
+def test_every_program_tells_of_mistakes_in_lines_and_of_ctrl_c_by_its_code(
+    program: str,
+    raised: BaseException,
+    code: int,
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def raises(*_given: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(Parser, "parse_args", raises)
+    package = (ROOT / program.replace(".", "/")).is_dir()
+    assert importlib.import_module(f"{program}.__main__" if package else program).main() == code
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 @pytest.mark.parametrize("closed", [1, 2])

@@ -19,7 +19,7 @@ from proofmark.record.parts import Flops
 from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.downsampled import POINTS, Downsampled
-from proofmark.training.logs.failure import QUOTED, _hang, _Names, failure_of
+from proofmark.training.logs.failure import QUOTED, failure_of
 from proofmark.training.logs.gist import gist, raised
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
@@ -105,10 +105,11 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     (tmp_path / "noderank0").mkdir()
     for rank in range(100):
         (tmp_path / "noderank0" / f"rank{rank}.log").write_text(f"stack of {rank}\n")
-    hang = {"phase": "compute", "step": 7, "seconds": 30.0}
+    hang = {"event": "hang", "phase": "compute", "step": 7, "seconds": 30.0}
     stuck = [{"rank": rank, "position": (7, 3, False), **hang} for rank in range(100)]
     waiting = [{"rank": rank, "position": (7, 3, True), **hang} for rank in range(100, 8192)]
-    failure = _hang(tmp_path, stuck + waiting, _Names(tmp_path, ()))
+    failure = failure_of(tmp_path, (), stuck + waiting, None)
+    assert failure is not None
     assert failure.ranks == tuple(range(100))
     assert failure.cause.count("hung in step 7") == QUOTED
     assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
@@ -184,12 +185,10 @@ def test_what_a_rank_raised_names_its_place_and_its_log(tmp_path: Path) -> None:
 
 def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:
     why = too_many_loaders({"num_workers": 5000})
-    hung = [
-        {"rank": rank, "position": (7, 2, False), "phase": "data", "step": 7, "seconds": 30.0, "loaders": why}
-        for rank in range(3)
-    ]
-    cause = _hang(tmp_path, hung, _Names(tmp_path, ())).cause
-    assert why.startswith("num_workers is 5000, and there are ") and cause.count(why) == 1
+    hang = {"event": "hang", "position": (7, 2, False), "phase": "data", "step": 7, "seconds": 30.0, "loaders": why}
+    failure = failure_of(tmp_path, (), [{**hang, "rank": rank} for rank in range(3)], None)
+    assert failure is not None and failure.cause.count(why) == 1
+    assert why.startswith("num_workers is 5000, and there are ")
     assert not any(too_many_loaders(few) for few in ({"num_workers": 0}, {"num_workers": 1}, {}))
     assert "1 in each of 5000 processes, and" in too_many_loaders({"num_workers": 1}, 5000)
 

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from proofmark.errors import ConfigurationError, Problem, ProofmarkError, UsageError
+from proofmark.errors import ConfigurationError, Problem, UsageError
 from proofmark.launch.launchers.modelarts.cloud_file import load_cloud
-from proofmark.process.command_line import USAGE, Parser, command
+from proofmark.process.command_line import Parser, command, reporting_errors
 
 ACCESS, SESSIONS = "access_config", ("session_config_v2", "session_config")
 LARGEST = 1 << 20
@@ -123,6 +122,7 @@ def _folder(path: Any) -> str | None:
     return "/" + str(path).removeprefix("obs:/").removeprefix("s3:/").strip("/") + "/"
 
 
+@reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code, 4 for what can't be read."""
     parser = Parser(prog="python -m proofmark.launch.launchers.modelarts.original", description=__doc__)
@@ -130,15 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("cloud", type=Path, metavar="cloud.yaml", help="is written, and must not be there")
     parser.add_argument("--single-server-mode", action="store_true", help="as SINGLESERVER_MODE=True in its config.sh")
     options = parser.parse_args(arguments)
-    try:
-        read = read_original(options.original)
-        values, left = converted(read, str(options.original), options.single_server_mode)
-        with options.cloud.open("x", encoding="utf-8") as stream:
-            stream.write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
-        load_cloud(options.cloud)
-    except (ProofmarkError, OSError) as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return USAGE
+    read = read_original(options.original)
+    values, left = converted(read, str(options.original), options.single_server_mode)
+    with options.cloud.open("x", encoding="utf-8") as stream:
+        stream.write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+    load_cloud(options.cloud)
     print("\n".join([f"{options.cloud} is written", *left]))
     return 0
 
