@@ -31,7 +31,7 @@ def changes_since(revision: str, house: Path) -> Changes:
     with _asked(f"--changed-since {revision}"):
         commit = _commit(revision, house)
         if _run(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
-            raise UsageError("HEAD is no commit yet: there is nothing to compare with")
+            raise UsageError("HEAD has no commit yet: there is nothing to compare with")
         base = _merge_base(commit, "HEAD", house)
         differing = set(_differing(_git(house, [*_DIFF, "--relative", base, "--"])))
         untracked = {Change(path) for path in _split(_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))}

@@ -114,7 +114,7 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
     told = _made_otherwise(record) if found else ""
     yield from (f"{what}{told}" for what in found)
     if more:
-        yield f"and {more} values more are not what its logs say"
+        yield f"and {more} more values are not what its logs say"
 
 
 def _made_otherwise(record: CaseRecord) -> str:

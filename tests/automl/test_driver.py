@@ -355,7 +355,7 @@ def test_an_edited_journal_is_seen_and_not_gone_on_with(tmp_path: Path) -> None:
     ):
         path.write_text("\n".join(edit(list(lines))) + "\n", encoding="utf-8")
         assert faults(list(read_journal(path)))
-        with pytest.raises(UsageError, match="a search does not go on from it"):
+        with pytest.raises(UsageError, match="a search cannot be resumed from it"):
             Journal(folder)
 
 

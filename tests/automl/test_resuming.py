@@ -84,14 +84,14 @@ def test_what_is_over_is_left_as_it_is(tmp_path: Path) -> None:
     """It may be a result that was verified and signed."""
     earlier = session(tmp_path, END, EXAMINED)
     before = files(earlier)
-    with pytest.raises(UsageError, match="there is nothing to go on with"):
+    with pytest.raises(UsageError, match="there is nothing to resume"):
         to_be_resumed(earlier, CASE, CONFIG)
     assert files(earlier) == before
 
 
 def test_a_search_without_a_network_is_over_when_it_has_ended(tmp_path: Path) -> None:
     earlier = session(tmp_path, END, status="failed")
-    with pytest.raises(UsageError, match="no trial came to a good end: there is nothing to go on with"):
+    with pytest.raises(UsageError, match="no trial came to a good end: there is nothing to resume"):
         to_be_resumed(earlier, CASE, CONFIG)
 
 

@@ -142,4 +142,4 @@ def test_the_gate_refuses_a_user_of_engines(open_house: House) -> None:
     house = open_house
     arguments = ("--vendor", "fake", OPTION, USER, "--compare", "HEAD")
     ran = house.end(house.start(*arguments, before=tuple(where_others_may_read())))
-    one_line_answer(ran, "--compare with a revision", "leave --engine-user out")
+    one_line_answer(ran, "--compare with a revision", "remove --engine-user")

@@ -41,5 +41,5 @@ def test_weights_are_for_the_cases_that_take_them(several: House) -> None:
 
 
 def test_weights_that_no_case_takes_are_refused(several: House) -> None:
-    told = "--weights: case tiny, profile standard, begins with fresh weights: leave it out"
+    told = "--weights: case tiny, profile standard, begins with fresh weights: remove it"
     one_line_answer(several.run(*WITH, "-k", "Tiny and 1x1", vendor="cpu", suite="training"), told)

@@ -94,10 +94,10 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
 
 def test_a_scale_that_is_none_is_told_with_its_option(house: House) -> None:
     ran = house.run("--scale", "1x", vendor="cpu", suite="training")
-    assert ran.code == 4 and "--scale: '1x' is no scale: expected <nnodes>x<nproc>" in ran.output
+    assert ran.code == 4 and "--scale: '1x' is not a scale: expected <nnodes>x<nproc>" in ran.output
 
 
 @pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])
 def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(house: House, option: str) -> None:
-    told = f"{option}: means nothing for cases of inference; expected some of "
+    told = f"{option}: has no effect on cases of inference; it is for cases of "
     one_line_answer(house.run(*option.split()), told, "training")

@@ -309,7 +309,10 @@ def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked
         ((tmp_path / "nothing.json",), "No such file"),
         ((session,), f"is a directory; name the records in it: {path}"),
         ((tmp_path / "empty",), "is a directory; expected a run's record.json, and there is none in it"),
-        ((path.with_name("events.jsonl"),), "events.jsonl: not a run record: it is no JSON, or more than one value"),
+        (
+            (path.with_name("events.jsonl"),),
+            "events.jsonl: not a run record: it is not JSON, or it is more than one value",
+        ),
         ((path, "--allowed-signers", path), "--allowed-signers is for --verify"),
     ):
         line = looked_at("--judge", *arguments)

@@ -198,7 +198,7 @@ def test_a_second_backend_is_told(tmp_path: Path) -> None:
 def test_what_is_no_backends_name_is_not_taken_over(tmp_path: Path) -> None:
     common = f"{BERT}/config_common.py"
     moved = again(tmp_path, {common: FILES[common].replace("xccl", "x ccl")})
-    assert rows(moved, common, "dist_backend")[0].why == "is no backend's name"
+    assert rows(moved, common, "dist_backend")[0].why == "is not a backend's name"
     assert 'distributed_backend = "gloo"' in moved.files["vendors/acme/__init__.py"]
 
 

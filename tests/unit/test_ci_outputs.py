@@ -99,7 +99,7 @@ def test_what_is_wrong_with_a_file_of_the_house_is_said_on_its_line(tmp_path: Pa
     (tmp_path / "outside.yaml").write_text("")
     refused = [
         "vendors/acme/unsupported.yaml: unsupported.1.case: there is no case 'b'",
-        f"{file}: unsupported.0: is there: more than once",
+        f"{file}: unsupported.0: is defined: more than once",
         "bad.yaml: not valid YAML: line 3: expected a node",
         "../outside.yaml: key: what",
         "nowhere.yaml: key: what",

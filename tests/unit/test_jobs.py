@@ -179,8 +179,8 @@ def test_a_process_of_somebody_else_is_not_touched(
 
 def test_ids_that_are_nobodys_or_anothers(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
     refused(job, capsys, "0" * 12, "there is no job 000000000000")
-    refused(job, capsys, "../../etc", "is no job's id")
-    refused(job, capsys, "\x1b[2J", "is no job's id")
+    refused(job, capsys, "../../etc", "is not a job id")
+    refused(job, capsys, "\x1b[2J", "is not a job id")
     own = index_in(str(Path(job.directory).parent)) / str(os.getuid())
     own.rename(own.with_name("77"))
     refused(job, capsys, job.id, "is another user's (uid 77)")

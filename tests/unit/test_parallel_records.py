@@ -94,7 +94,7 @@ def test_a_record_that_no_worker_told_of_is_nobodys(tmp_path: Path) -> None:
     (one, here), (_, laid) = made(tmp_path, "one"), made(tmp_path, "laid")
     session = Session(tmp_path, [(str(here), one.text())], [])
     assert session.cases == ["one"]
-    told = f"ERROR {laid}/record.json: it is the record of no case of this session; somebody else laid it there"
+    told = f"ERROR {laid}/record.json: it is not the record of a case of this session; somebody else put it there"
     assert session.stash[ALTERED] == [told] and session.exit_code == VerdictKind.ERROR.exit_code
 
 
@@ -148,7 +148,7 @@ class TestAltered:
         laid.mkdir(parents=True)
         (laid / "record.json").touch()
         (told,) = altered([], tmp_path)
-        assert told.encode() and "somebody else laid it there" in told
+        assert told.encode() and "somebody else put it there" in told
         write_manifest(tmp_path, [told])
 
     @pytest.mark.parametrize("place", ["inference/two", "training/one/1x1"])
@@ -157,7 +157,7 @@ class TestAltered:
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "record.json").write_text(one.text())
         (told,) = altered([(one, here)], tmp_path)
-        assert told.startswith(f"ERROR {tmp_path / place}/record.json: it is the record of no case of this session")
+        assert told.startswith(f"ERROR {tmp_path / place}/record.json: it is not the record of a case of this session")
 
 
 def test_what_workers_were_asked_for_is_known_though_it_did_not_run() -> None:

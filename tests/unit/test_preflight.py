@@ -226,7 +226,7 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
         return connection.lost
 
     (tmp_path / "home").mkdir()
-    assert asyncio.run(lost()) == "it sent what is no frame"
+    assert asyncio.run(lost()) == "it sent an invalid frame"
     assert [path.name for path in tmp_path.rglob("*")] == ["home"]
 
 
@@ -248,11 +248,11 @@ def test_a_hosts_description_is_its_last_line() -> None:
 @pytest.mark.parametrize(
     "said, told",
     [
-        ("", "it answers what is no description: nothing"),
-        ("5", "it answers what is no description: Input should be a valid dictionary"),
-        ("[" * 100_000, "it answers what is no description: [[["),
-        (json.dumps(KNOWN | {"work_dir": "/"}), "it answers what is no description: work_dir: Extra inputs"),
-        (json.dumps(KNOWN | {"devices": -1}), "it answers what is no description: devices: Input should be greater"),
+        ("", "it sent an invalid description: nothing"),
+        ("5", "it sent an invalid description: Input should be a valid dictionary"),
+        ("[" * 100_000, "it sent an invalid description: [[["),
+        (json.dumps(KNOWN | {"work_dir": "/"}), "it sent an invalid description: work_dir: Extra inputs"),
+        (json.dumps(KNOWN | {"devices": -1}), "it sent an invalid description: devices: Input should be greater"),
     ],
 )
 def test_what_is_no_description_is_a_line(said: str, told: str) -> None:

@@ -35,7 +35,7 @@ def read_init_models(config: EffectiveConfig) -> list[InitModel]:
     if named is None:
         return []
     if not named:
-        raise ConfigurationError([Problem("init_model", "", "names no file; expected a network's, or a folder's")])
+        raise ConfigurationError([Problem("init_model", "", "names no file; expected a network's file or a folder")])
     read, problems = list[InitModel](), list[Problem]()
     for path in _files(Path(named)):
         try:

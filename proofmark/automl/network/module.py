@@ -96,7 +96,7 @@ def refuse(misfits: Sequence[str]) -> None:
         StepError: anything.
     """
     if misfits:
-        more = f" (and {len(misfits) - _SHOWN} problems more)" if len(misfits) > _SHOWN else ""
+        more = f" (and {len(misfits) - _SHOWN} more problems)" if len(misfits) > _SHOWN else ""
         raise StepError(f"The weights don't fit the graph: {'; '.join(misfits[:_SHOWN])}{more}.")
 
 

@@ -48,7 +48,7 @@ class Journal:
                 chain.take(event)
             if wrong := chain.faults:
                 more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
-                raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search does not go on from it"))
+                raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search cannot be resumed from it"))
             self._log = ChainedLog(path, Seal(events=chain.events, head=chain.head))
         except BaseException:
             os.close(self._lock)

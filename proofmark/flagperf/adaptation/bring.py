@@ -58,7 +58,7 @@ def _tell_unread(moved: Moved) -> None:
 
 def _write(files: dict[str, str], out: Path) -> None:
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out}: is no folder")
+        raise UsageError(f"--out {out}: is not a folder")
     there = [name for name in files if (out / name).exists() or (out / name).is_symlink()]
     if there:
         named = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")

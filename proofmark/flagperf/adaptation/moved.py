@@ -78,7 +78,7 @@ class Moved:
     def take_backend(self, backend: str, file: Path | str) -> tuple[Fate, dict[str, str]]:
         """Keep what processes talk through; its fate. A package has one, whatever the case and the scale."""
         if not backend.replace(":", "").replace(",", "").isalnum():
-            return "illegal", {"why": "is no backend's name"}
+            return "illegal", {"why": "is not a backend's name"}
         self.facts.backend = known, whose = self.facts.backend or (backend, self.checkout.shown(file))
         if known != backend:
             return "illegal", {"why": f"{whose} says {known!r}: a vendor has one backend, for all its cases"}

@@ -181,7 +181,7 @@ class Connection:
         except OSError as error:
             self._lose(f"its logs cannot be written here: {error}")
         except Exception:  # noqa: BLE001 (whatever a host may think of)
-            self._lose("it sent what is no frame")
+            self._lose("it sent an invalid frame")
 
     def _take(self, frame: dict[str, Any], body: bytes) -> None:
         if frame["frame"] == "answer":

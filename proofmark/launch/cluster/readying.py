@@ -114,7 +114,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
     except HostError as error:
         report.problems.append(str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        report.problems.append(f"its answer is none: {type(error).__name__}: {error}")
+        report.problems.append(f"it sent an invalid answer: {type(error).__name__}: {error}")
         report.facts = {}
     except OSError as error:
         report.problems.append(f"this machine: {error}")

@@ -95,7 +95,7 @@ class Feeder:
             elif ready[rank] & select.POLLHUP:
                 break
             else:  # it is there, and has said nothing, or that it says nothing more
-                raise ValueError("it says what is no word")
+                raise ValueError("it sent an unknown request")
         self._counts.end()
 
     def _said(self) -> bytes:

@@ -87,7 +87,7 @@ def container(root: Path = Path("/")) -> Known:
     inside = podman is not None or (root / ".dockerenv").exists()
     inside = inside or any(name in groups for name in ("docker", "kubepods", "containerd", "libpod"))
     if inside:
-        return Known(reason="in a container whose engine does not tell those within which image it is")
+        return Known(reason="in a container whose engine does not say which image it is")
     return Known(reason="not in a container")
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-TOLD = "its import gave what is no answer"
+TOLD = "its import gave an invalid answer"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Reading
 
-TOLD = "lines of the monitor's log are no samples (line 2: "
+TOLD = "lines of the monitor's log are not samples (line 2: "
 
 
 class Monitor:

@@ -99,7 +99,7 @@ def _exported(number: int, words: str) -> Iterator[Line]:
         exported = re.sub(r"^export\s+", "", text)
         if text and exported == text:
             name = words[begin:].strip().partition("=")[0][:80]
-            yield Line(number, name, None, "is no line of the form export NAME=value, and is not run")
+            yield Line(number, name, None, "is not a line of the form export NAME=value, and is not run")
             return
         yield from _variables(number, exported)
         begin = end + 1
@@ -127,7 +127,7 @@ def requirements(text: str) -> Iterator[Line]:
             requirement = Requirement(words)
         except InvalidRequirement:
             option = words.startswith("-")
-            why = "is an option of pip's: give it to pip yourself" if option else "is no package with its versions"
+            why = "is an option of pip's: give it to pip yourself" if option else "is not a package with versions"
             yield Line(number, words[:80], None, why)
             continue
         if requirement.url:

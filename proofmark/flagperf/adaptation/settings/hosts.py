@@ -276,7 +276,7 @@ def _tell_others(moved: Moved, taken: Mapping[str, _Given]) -> None:
     for key, given in taken.items():
         named = isinstance(given.value, str) and _VARIABLE.fullmatch(given.value)
         if key == "ACCE_VISIBLE_DEVICE_ENV_NAME" and not named:
-            why = "is no variable's name: expected letters, digits and underscores, as ACME_VISIBLE_DEVICES"
+            why = "is not a valid variable name: expected letters, digits and underscores, as ACME_VISIBLE_DEVICES"
             moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
         elif key == "ACCE_VISIBLE_DEVICE_ENV_NAME":
             moved.facts.visible_devices_variable = str(given.value)

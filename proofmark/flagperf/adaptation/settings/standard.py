@@ -47,7 +47,7 @@ def read_standard(moved: Moved, folder: CaseFolder) -> Standard:
         moved.tell_refused(file)
     mutable = listed.plain.get("mutable_params") if listed and not listed.refused else None
     if listed and not listed.refused and not isinstance(mutable, list):
-        moved.tell(files[1], 0, "mutable_params", None, "refused", why="is no list of names there")
+        moved.tell(files[1], 0, "mutable_params", None, "refused", why="is not a list of names there")
     known = frozenset(map(str, mutable)) if isinstance(mutable, list) else None
     lists = {key: each for key, each in (listed.values if listed else {}).items() if isinstance(each.value, list)}
     return Standard(base.values if base else {}, base is not None and not base.refused, known, lists)

@@ -84,7 +84,7 @@ def _tell_nameless(moved: Moved, folder: CaseFolder, read: list[PythonFile]) -> 
                 "",
                 None,
                 "illegal",
-                why="is no config_<chip>x<nodes>x<processes>.py, and no settings import it",
+                why="is not a config_<chip>x<nodes>x<processes>.py, and no settings import it",
             )
 
 
@@ -228,7 +228,7 @@ def _without_setting(
 def _peak(moved: Moved, each: Assigned) -> tuple[Fate, dict[str, str]]:
     flops = each.value
     if isinstance(flops, bool) or not isinstance(flops, int | float) or not 1e9 < flops < 1e17:
-        return "illegal", {"why": "is no chip's peak: leave it out, and there is no MFU"}
+        return "illegal", {"why": "is not a chip's peak: remove it; there is then no MFU"}
     return moved.take_peak("fp16", float(flops), each.file)
 
 

@@ -148,7 +148,7 @@ def _stored(each: Any) -> Stored:
     try:
         return Stored(int(each.size), _moment(each.lastModified))
     except (TypeError, ValueError) as error:
-        raise ServiceError(f"listing {each.key}: the store's answer is none: {error}"[:400]) from None
+        raise ServiceError(f"listing {each.key}: the store sent an invalid answer: {error}"[:400]) from None
 
 
 def _moment(shown: str) -> float:
