@@ -46,7 +46,7 @@ def open_plain(path: Path) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise ValueError("it is not a regular file (a pipe, say), so not read")
+    raise ValueError("it is not a regular file, so not read")
 
 
 def read_file(path: Path) -> bytes:

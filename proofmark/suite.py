@@ -27,7 +27,7 @@ GROUP = "proofmark.suites"
 R = TypeVar("R", bound=CaseRecord)
 
 RESUME: Mapping[str, Mapping[str, Any]] = {
-    "--resume": {"metavar": "DIR", "help": "go on with what an earlier session began: its folder under results"}
+    "--resume": {"metavar": "DIR", "help": "resume an earlier session, given its results folder"}
 }
 """An option that suites share whose runs can be gone on with: two that declare it alike have it in common."""
 

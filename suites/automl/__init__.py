@@ -39,7 +39,7 @@ class AutoMLSuite(Suite):
             "type": int,
             "metavar": "N",
             "sets": "max_trials",
-            "help": "trials that a search begins at most (what the profile says)",
+            "help": "most trials that a search may start (the profile's own)",
         },
         "--init-model": {
             "metavar": "PATH",
@@ -50,7 +50,7 @@ class AutoMLSuite(Suite):
             "type": float,
             "metavar": "SECONDS",
             "sets": "max_seconds",
-            "help": "seconds after which a search begins no trial and no epoch (what the profile says)",
+            "help": "seconds after which a search starts no further trial or epoch (the profile's own)",
         },
     }
 

@@ -41,7 +41,7 @@ def test_as_it_was_written(log: ChainedLog) -> None:
 def test_what_is_no_file_in_its_place_is_told_and_not_waited_for(log: ChainedLog, lay: Callable[[Path], None]) -> None:
     log.path.unlink()
     lay(log.path)
-    told = "events.jsonl: it is not a regular file (a pipe, say), so not read"
+    told = "events.jsonl: it is not a regular file, so not read"
     assert changes(log.path, log.seal) == [told]
     assert list(read_events(log.path)) == [{"event": CORRUPT, "what": told}]
 

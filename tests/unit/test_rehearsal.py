@@ -178,7 +178,7 @@ WRONG = {
     "one metric for all": (judging(lambda: ONE), "metric: returns the same object at each call; expected a new"),
     "another value": (
         judging(lambda: Answering({"map": 1.0})),
-        "metric Answering: compute answers map; the case names m",
+        "metric Answering: compute returns map; the case names m",
     ),
     "values of each": (judging(lambda: Answering(torch.ones(2))), "metric Answering: metric is a Tensor of shape (2,)"),
     "no update": (judging(lambda: Answering("update")), "metric Answering: update raises RuntimeError: no such class"),
