@@ -139,7 +139,7 @@ def _run(house: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[b
     try:
         return run_git(house, arguments)
     except FileNotFoundError:
-        raise UsageError("git is needed, and there is none in PATH") from None
+        raise UsageError("git is needed, but is not in PATH") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"git cannot be run: {error}") from None
 

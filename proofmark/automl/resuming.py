@@ -63,7 +63,7 @@ def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig
     """Why a search does not go on with a configuration that it was not `begun` with; None where nobody knows that."""
     named = differing(begun, config) if begun else ""
     what = f"another configuration{': ' if named else ''}{named}"
-    return f"the search there has {what}; repeat the options that it was begun with, or begin another search"
+    return f"the search there has {what}; repeat its options, or start another search"
 
 
 def _events(session: Path, case: str) -> Iterator[Event]:

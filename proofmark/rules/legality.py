@@ -152,7 +152,7 @@ def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | Non
         return f"is a reserved name; {RESERVED[key]} {asked}"
     words = key.lower().split("_")
     if "target" in words or "seed" in words:
-        return f"names a target or a seed; nobody overrides those {asked}"
+        return f"names a target or a seed, which may not be overridden {asked}"
     return None
 
 

@@ -44,7 +44,7 @@ def _is_device(text: str) -> str:
     if not is_device_file(text.replace("*", "0")) or text.startswith("/dev/*"):
         raise ValueError(f"{text!r} is not a device: expected a file (/dev/acme0) or a pattern (/dev/acme*)")
     if is_hosts_own(text):
-        raise ValueError(f"{text!r} is the host's own, and no accelerator")
+        raise ValueError(f"{text!r} is the host's own, not an accelerator")
     return text
 
 

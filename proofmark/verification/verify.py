@@ -109,10 +109,10 @@ def _of_record(
     record: CaseRecord, written: int, folder: Path, root: Path, suites: Mapping[str, Suite]
 ) -> Iterator[str]:
     if record.run_name != folder.relative_to(root).as_posix():
-        yield f"is the record of {record.run_name}, which does not lie here"
+        yield f"is the record of {record.run_name}, which does not belong here"
     suite = suites.get(record.suite)
     if suite is None:
-        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed anew"
+        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed again"
     else:
         yield from faults(suite, record, folder, written)
 
@@ -152,7 +152,7 @@ def _against_manifest(root: Path) -> Iterator[Finding]:
         for line in manifest.altered:
             yield Finding(MANIFEST, f"the session itself said when it ended: {line}")
     except FileNotFoundError:
-        yield Finding(MANIFEST, "is not there: the session did not come to its end, or an older Proofmark made it")
+        yield Finding(MANIFEST, "is missing: the session did not finish, or an older Proofmark made it")
     except UsageError as error:
         yield Finding(MANIFEST, str(error).removeprefix(f"{root / MANIFEST}: "))
     except OSError as error:

@@ -114,4 +114,4 @@ def _own() -> list[Path]:
 
 
 def _unreadable(name: str, path: str | Path) -> UsageError:
-    return UsageError(f"{OPTION} {name}: that user can't read {path}: let it, or name another")
+    return UsageError(f"{OPTION} {name}: that user can't read {path}: grant access, or name another")

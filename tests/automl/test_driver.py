@@ -335,7 +335,7 @@ def test_who_only_examines_the_best_says_that_its_clock_is_another(
 def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     try:
-        with pytest.raises(UsageError, match="process .* is searching there; one driver at a time"):
+        with pytest.raises(UsageError, match="process .* is searching there; only one driver at a time"):
             Journal(tmp_path)
     finally:
         journal.close()

@@ -73,9 +73,9 @@ def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Ran) -> N
 def test_a_training_begun_with_other_settings_is_refused_by_their_names(house: House, finished: Ran) -> None:
     asked = ("--set", "learning_rate=0.003", "--set", "num_workers=1", "-k", "1x1", "--resume", str(finished.run_dir))
     ran = house.run(*asked, vendor="cpu", suite="training")
-    told = "training/tiny/1x1 was begun with another configuration: learning_rate (0.002 there, 0.003 here); repeat"
+    told = "training/tiny/1x1 was started with another configuration: learning_rate (0.002 there, 0.003 here); repeat"
     one_line_answer(ran, f"--resume {finished.run_dir}: {told}")
-    (advice,) = [line for line in finished.output.splitlines() if line.startswith("to go on: ")]
+    (advice,) = [line for line in finished.output.splitlines() if line.startswith("to resume: ")]
     assert "--set learning_rate=0.002" in advice and advice.endswith(f"--resume results/{finished.run_dir.name}")
 
 

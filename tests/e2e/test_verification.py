@@ -220,7 +220,7 @@ def test_a_record_of_another_place_schema_or_suite_is_named(session: Path, suite
     place = str(path.relative_to(session))
     assert "is not installed" in "".join(map(str, verify(session, {}).findings))
     shutil.copytree(path.parent, session / "other")
-    assert "which does not lie here" in named(session, suites)["other/record.json"]
+    assert "which does not belong here" in named(session, suites)["other/record.json"]
     for text, told in (
         ('{"schema_version": 1}', "schema version 1"),
         ('{"schema_version": "<script>\\u001b[2J"}', "schema version '<script>\\x1b[2J'"),
@@ -242,7 +242,7 @@ def test_a_log_of_any_size_is_refused_in_bounded_memory(session: Path, suites: M
     log = record_of(session).with_name("monitor.jsonl")
     with log.open("ab") as stream:
         stream.truncate(2 << 30)
-    assert "too large to be read anew" in "".join(map(str, verify(session, suites).findings))
+    assert "too large to be read again" in "".join(map(str, verify(session, suites).findings))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (f"{BERT}/environment_variables.sh", "ACME_CACHE", "taken over", "environment.yaml"),
         (f"{BERT}/environment_variables.sh", "ACME_GEMM_DTYPE", "illegal", "declare it in training_precisions"),
         (f"{BERT}/environment_variables.sh", "LD_PRELOAD", "illegal", "changes which code runs"),
-        (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could tell"),
+        (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could compute"),
         (f"{BERT}/requirements.txt", "h5py", "taken over", "requirements"),
         (f"{BERT}/requirements.txt", "acme-ext", "refused", "install it yourself"),
         (f"{RESNET}/config_Z100x1x8.py", "lr", "renamed", "learning_rate: 0.8"),

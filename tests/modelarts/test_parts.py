@@ -244,7 +244,7 @@ def test_nobody_is_led_elsewhere() -> None:
     before = len(Recorder.asked)
     with (
         serving(Elsewhere) as plain,
-        pytest.raises(ServiceError, match="307 .*nobody follows: `obs_endpoint`") as caught,
+        pytest.raises(ServiceError, match="307 .*redirects are not followed: set `obs_endpoint`") as caught,
     ):
         Obs(plain, WHO).put("bench/a", b"")
     assert len(Recorder.asked) == before + 1 and not caught.value.transient

@@ -167,7 +167,7 @@ def vendor(directory: Path, *options: str) -> Any:
         ("devices: [/dev]", "is not a device"),
         ("devices: [/dev/../etc]", "is not a device"),
         ("devices: [/dev/acme0:/etc/passwd]", "is not a device"),
-        ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, and no accelerator"),
+        ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, not an accelerator"),
         *(
             (f"devices: [/dev/{name}]", f"'/dev/{name}' is the host's own")
             for name in (
@@ -269,7 +269,7 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
     asyncio.run(_without_disks(node, [str(tmp_path)]))
     (tmp_path / "npu0").symlink_to(disk)
     for device in (tmp_path / "npu0", tmp_path):
-        with pytest.raises(HostError, match="npu0 is a disk, and no accelerator"):
+        with pytest.raises(HostError, match="npu0 is a disk, not an accelerator"):
             asyncio.run(_without_disks(node, [str(device)]))
     with pytest.raises(HostError, match="looking at the devices: .*gone"):
         asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
@@ -282,7 +282,7 @@ def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
     asyncio.run(_all_there(here, [str(tmp_path / "it's there")]))
     lacking = [str(tmp_path / name) for name in ("one", "an other")]
     far = asked(Node("far", "far", ("/bin/sh", "-c"), through_shell=True))
-    with pytest.raises(HostError, match=f"not there, or not for the user to see: {', '.join(lacking)};"):
+    with pytest.raises(HostError, match=f"missing, or not visible to the user: {', '.join(lacking)};"):
         asyncio.run(_all_there(far, [*lacking, str(tmp_path)]))
 
 

@@ -211,7 +211,7 @@ def test_without_a_checkpoint_a_rank_begins_at_the_beginning(at: tuple[int, int]
     pair = Pair(Tokens())
     pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, *at))
     pair.listened()
-    told = f"it begins at batch {at[1]} of epoch {at[0]}, and there is no checkpoint"
+    told = f"it begins at batch {at[1]} of epoch {at[0]} without a checkpoint"
     assert [str(raised) for raised in pair.raised] == [told]
     assert not pair.counts.whole and pair.counts.laid == 0
 

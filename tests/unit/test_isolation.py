@@ -33,7 +33,7 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
         ("environment: 3", "environment: expected a list, found 3"),
         ("networks: true", "networks: unknown key"),
         ("unix_sockets: all", "unix_sockets: "),
-        ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, and no accelerator"),
+        ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, not an accelerator"),
         ("devices: ['/dev/*']", "devices.0: '/dev/*' is not a device"),
         ("devices: ['/dev/../etc/shadow']", "devices.0: '/dev/../etc/shadow' is not a device"),
         ("devices: [/root]", "devices.0: '/root' is not a device"),

@@ -89,8 +89,8 @@ def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.Cap
     [
         ((), "running", False, None),
         (("a", "b"), "succeeded", False, None),
-        (("a", "b"), "running", False, "it is its session's, process {}, to bring it home from a, b"),
-        (("a", "b"), "running", True, "its session is gone, and with it what had not come home from a, b"),
+        (("a", "b"), "running", False, "its session, process {}, has yet to fetch it from a, b"),
+        (("a", "b"), "running", True, "its session is gone, and with it what had not been fetched from a, b"),
     ],
 )
 def test_what_has_not_come_home_is_told(

@@ -174,7 +174,7 @@ WRONG = {
     "scores of each": (scoring((torch.ones(2), 2.0)), "evaluator: returns a tuple of 2 (a tensor (2,), a float)"),
     "no score": (scoring((float("nan"), 2.0)), "evaluator: returns (nan, 2); expected finite numbers"),
     "a count below 0": (scoring((1.0, -1.0)), "evaluator: returns (1, -1); expected finite numbers, the second at"),
-    "no evaluator": (Neither(), "Neither has no evaluator and no metric of its own; expected one of them"),
+    "no evaluator": (Neither(), "Neither has neither an evaluator nor a metric; expected one of them"),
     "one metric for all": (judging(lambda: ONE), "metric: returns the same object at each call; expected a new"),
     "another value": (
         judging(lambda: Answering({"map": 1.0})),

@@ -101,7 +101,7 @@ def _journal_of(run_dir: Path, told: Path, its_own: bool) -> _Journal:
     """
     folder = _there(run_dir, told)
     if not (its_own or (folder / FILE).is_file()):
-        raise ValueError(f"it went on with an earlier session's search, whose journal is not there: {told / FILE}")
+        raise ValueError(f"it resumed an earlier session's search, whose journal is missing: {told / FILE}")
     return _Journal(folder)
 
 

@@ -135,7 +135,7 @@ def hold(lock: int, folder: Path) -> None:
     except BlockingIOError:
         holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
         who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise UsageError(f"{folder}: {who} is searching there; one driver at a time") from None
+        raise UsageError(f"{folder}: {who} is searching there; only one driver at a time") from None
 
 
 def cut_torn_line(path: Path) -> None:

@@ -52,7 +52,7 @@ def _tell_unread(moved: Moved) -> None:
     for path in moved.checkout.own_files:
         shown = moved.checkout.shown(path)
         if path not in moved.read and shown not in told and not shown.startswith(whole):
-            why = "nothing here reads it: what your code or your image needs of it is yours to bring along"
+            why = "nothing here reads it: copy what your code or your image needs from it"
             moved.tell(path, 0, "", None, "unknown", why=why)
 
 

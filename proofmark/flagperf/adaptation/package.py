@@ -207,7 +207,7 @@ def _write_chips(moved: Moved) -> None:
         return
     if len(chips) != 1:
         of = f"the adaptation is of {', '.join(chips)}" if chips else "no settings at a scale name the chip"
-        moved.not_written(moved.chips_file, f"{of}: whose peak it is, is yours to write into {moved.chips_file}")
+        moved.not_written(moved.chips_file, f"{of}: write into {moved.chips_file} which chip's peak it is")
         return
     peaks = {
         precision: {"flops": f"{flops / 1e12:.12g}e12", "source": f"FlagPerf's {file}; name the data sheet"}

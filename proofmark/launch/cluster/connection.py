@@ -23,7 +23,7 @@ MOST_CHATTER = 64 * 1024
 LONGEST = 200
 """Characters that are told of a line of errors: fish repeats a whole command, of which the program is part."""
 
-NO_FAR_END = "something else answers: no far end spoke up"
+NO_FAR_END = "something other than Proofmark answered"
 
 _UNANSWERED = 1
 """Orders that may wait for their answer at once."""

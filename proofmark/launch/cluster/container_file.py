@@ -44,7 +44,7 @@ _INSTEAD = {
     "--mount": "write it under mounts, as /opt/acme:/opt/acme:ro",
     "--shm-size": "write shm_size: 16g",
     "--pull": "--container says which image runs, and hosts have it",
-    "--env-file": "variables of a run stand in cluster.yaml, under environment",
+    "--env-file": "a run's variables are in cluster.yaml, under environment",
 }
 
 _SHORT = {"-v": "--volume", "-e": "--env", "-u": "--user", "-w": "--workdir"}
@@ -59,7 +59,7 @@ def _is_device(text: str) -> str:
     if len(paths) > 2 or not all(map(is_device_file, paths)):
         raise ValueError(f"{text!r} is not a device: expected a file (/dev/acme0) or a CDI name (acme.com/npu=0)")
     if any(map(is_hosts_own, paths)):
-        raise ValueError(f"{text!r} is the host's own, and no accelerator")
+        raise ValueError(f"{text!r} is the host's own, not an accelerator")
     return text
 
 

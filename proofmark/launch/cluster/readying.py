@@ -178,7 +178,7 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
         raise HostError(f"its requirements cannot be installed: {'; '.join(why)[-600:]}")
     (python,) = ran["output"].strip().splitlines()[-1:] or [""]
     if not python.startswith(f"{link.work_dir}/environments/"):
-        raise HostError(f"its requirements were installed, but {setup.cluster.python} says not where")
+        raise HostError(f"its requirements were installed, but {setup.cluster.python} does not say where")
     return str(python)
 
 
@@ -208,7 +208,7 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
     if laid["edited"]:
         names = ", ".join(laid["edited"][:5])
         more = f" and {len(laid['edited']) - 5} more" if len(laid["edited"]) > 5 else ""
-        link.report.problems.append(f"edited on the host: {names}{more}; remove {laid['code']} to have it sent anew")
+        link.report.problems.append(f"edited on the host: {names}{more}; remove {laid['code']} to have it sent again")
     link.code = laid["code"]
 
 

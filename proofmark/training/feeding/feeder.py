@@ -118,7 +118,7 @@ class Feeder:
     def _begin(self, message: bytes) -> None:
         _, epoch, first = words.BEGIN_FORM.unpack(message)
         if (epoch or first) and not self._resumed:
-            raise ValueError(f"it begins at batch {first} of epoch {epoch}, and there is no checkpoint")
+            raise ValueError(f"it begins at batch {first} of epoch {epoch} without a checkpoint")
         self._counts.begin_at(epoch, first)
         self._begun = True
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.vendor import Reading
 
-TOLD = "line 2: isolation: is told in the first line alone"
+TOLD = "line 2: isolation: is allowed in the first line only"
 
 
 class Monitor:

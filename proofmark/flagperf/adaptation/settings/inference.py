@@ -178,7 +178,7 @@ def _fates(
             moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
         elif (parameter := case.parameter(key)) is not None:
             same = same_as_the_task(case, key, each.value)
-            why = same or f"is a parameter of the task ({parameter}): nobody sets it"
+            why = same or f"is a parameter of the task ({parameter}), which may not be set"
             moved.tell_key(each.file, key, each.value, "redundant" if same else "illegal", why=why, **told)
         elif ours in verdicts.wrong:
             idle, what = verdicts.wrong[ours]

@@ -79,5 +79,5 @@ def tell_standard(moved: Moved, case: OurCase | None, folder: CaseFolder, standa
             fate, why = fate_of_shared(moved, case, key, each.value)
             moved.tell(each.file, each.line, key, each.value, fate, why=why)
     for key, each in standard.lists.items():
-        why = f"what may be changed here stands in suites/{case.name}.yaml"
+        why = f"what may be changed here is in suites/{case.name}.yaml"
         moved.tell(each.file, each.line, key, each.value, "redundant", why=why)

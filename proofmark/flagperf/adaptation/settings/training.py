@@ -215,7 +215,9 @@ def _without_setting(
     parameter = case.parameter(key)
     words = key.lower().split("_")
     if parameter or "target" in words or "seed" in words:
-        return "illegal", {"why": f"is a parameter of the task{f' ({parameter})' if parameter else ''}: nobody sets it"}
+        return "illegal", {
+            "why": f"is a parameter of the task{f' ({parameter})' if parameter else ''}, which may not be set"
+        }
     verdicts = case.held(moved.checkout.vendor, {key: value})
     what = verdicts.wrong.get(key, (False, ""))[1]
     if "reserved name" in what or "host setting" in what:

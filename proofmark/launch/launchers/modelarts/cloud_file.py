@@ -171,7 +171,7 @@ class Cloud(BaseModel):
         if count is not None and count > 1 and cards is not None and cards < FULL:
             flavor = info.data["flavor"]
             raise ValueError(
-                f"{count} of {flavor}, which has {cards} of a machine's {FULL} cards: several nodes are whole ones"
+                f"{count} of {flavor}, which has {cards} of a machine's {FULL} cards: several nodes must be whole"
             )
         return count
 
@@ -180,7 +180,7 @@ class Cloud(BaseModel):
     def _are_asked_for(cls, servers: int | None, info: ValidationInfo) -> int | None:
         mode = info.data.get("aggregate")
         if (servers is None) != (mode == "sum") and mode is not None:
-            raise ValueError("goes with `aggregate: per_server_mean`: how many independent servers there are")
+            raise ValueError("is only for `aggregate: per_server_mean`: the number of independent servers")
         return servers
 
     @field_validator("environment")
