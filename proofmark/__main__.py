@@ -37,20 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m proofmark", description="results, looked at again")
+    parser = Parser(prog="python -m proofmark", description="verify and re-judge results")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--verify", nargs="+", type=Path, metavar="DIR", help="hold sessions' folders to their manifests and their logs"
+        "--verify", nargs="+", type=Path, metavar="DIR", help="check sessions' folders against their manifests and logs"
     )
     what.add_argument("--judge", nargs="+", type=Path, metavar="RECORD", help="judge runs' record.json again")
     parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="with --judge: what they are held to (the policy that each has)"
+        "--policy", type=Path, metavar="FILE", help="with --judge: the policy to judge by (each record's own)"
     )
     parser.add_argument(
         "--allowed-signers",
         type=Path,
         metavar="FILE",
-        help="with --verify: who must have signed, one of OpenSSH's list",
+        help="with --verify: an OpenSSH list of the accepted signers, one of whom must have signed",
     )
     return parser
 

@@ -95,7 +95,7 @@ class Case(ABC):
         The metric of a run is the quotient of the two totals: (correct, images) for top-1. A case whose metric is no
         mean overrides `metric` instead.
         """
-        raise StepError(f"{type(self).__name__} has no evaluator and no metric of its own; expected one of them")
+        raise StepError(f"{type(self).__name__} has neither an evaluator nor a metric; expected one of them")
 
     def metric(self, config: EffectiveConfig) -> Metric:
         """A new metric, fed with nothing yet: the mean that `evaluator` sums up.

@@ -21,8 +21,8 @@ class UsageError(ProofmarkError):
 class StepError(ProofmarkError):
     """A step of a case cannot be done with the data, weights or files it was given.
 
-    A vendor's code raises it with a text that says what is wrong and what to do: it is told as it is. Anything else
-    that is raised is told with its name, and its traceback is in the run's logs.
+    A vendor's code raises it with a text that says what is wrong and what to do: it is shown as it is. Anything else
+    that is raised is shown with its name, and its traceback is in the run's logs.
     """
 
 

@@ -55,7 +55,7 @@ def answer_of_git(
     try:
         return run_git(folder, arguments, environment)
     except FileNotFoundError:
-        raise UsageError("git is needed, and there is none in PATH") from None
+        raise UsageError("git is needed, but is not in PATH") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"git cannot be run: {error}") from None
 

@@ -36,15 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
-    parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="as the sessions' own (.cache)")
+    parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="the sessions' own --cache-dir (.cache)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs")
-    listed = commands.add_parser("list", help="those that run, or may")
-    listed.add_argument("--all", action="store_true", help="those that have ended too")
-    for name, purpose in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):
+    listed = commands.add_parser("list", help="running jobs, and those that may be running")
+    listed.add_argument("--all", action="store_true", help="also jobs that have ended")
+    for name, purpose in (
+        ("status", "show a job's state"),
+        ("stop", "stop a job"),
+        ("logs", "show what its processes printed"),
+    ):
         one = commands.add_parser(name, help=purpose)
         one.add_argument("id", metavar="ID")
         if name == "logs":
-            one.add_argument("--follow", action="store_true", help="until it has ended")
+            one.add_argument("--follow", action="store_true", help="until the job ends")
     return parser
 
 

@@ -97,7 +97,7 @@ class Scoring:
         self._guarded("update", lambda: self._metric.update(outputs[0] if alone else outputs, targets))
 
     def values(self) -> dict[str, float | None]:
-        """What the case names, in its order; None for what is no finite number.
+        """What the case names, in its order; None for what is not a finite number.
 
         Raises:
             StepError: the metric raised something, or has not these values, or they are no single numbers.
@@ -105,12 +105,12 @@ class Scoring:
         found = self._guarded("compute", self._metric.compute)
         if not isinstance(found, Mapping):
             if len(self.aims) > 1:
-                raise StepError(f"{self}: compute answers one value; the case names {', '.join(self.aims)}")
+                raise StepError(f"{self}: compute returns one value; the case names {', '.join(self.aims)}")
             found = {self.headline: found}
         lacking = [name for name in self.aims if name not in found]
         if lacking:
             has = ", ".join(map(str, list(found)[:20])) or "nothing"
-            raise StepError(f"{self}: compute answers {has}; the case names {', '.join(lacking)} too")
+            raise StepError(f"{self}: compute returns {has}; the case names {', '.join(lacking)} too")
         return {name: self._number(name, found[name]) for name in self.aims}
 
     def in_one_process(self) -> None:

@@ -25,7 +25,7 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no plain file, too large, not UTF-8, not JSON, or no reader takes a number or a text in it.
+        ValueError: it is no regular file, too large, not UTF-8, not JSON, or no reader takes a number or a text in it.
         RecursionError: it is nested too deeply.
     """
     text = read_file(path).decode("utf-8")
@@ -37,7 +37,7 @@ def open_plain(path: Path) -> BinaryIO:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no plain file.
+        ValueError: it is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
@@ -46,7 +46,7 @@ def open_plain(path: Path) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise ValueError("it is no plain file, such as a pipe, and not read")
+    raise ValueError("it is not a regular file, so not read")
 
 
 def read_file(path: Path) -> bytes:
@@ -101,7 +101,7 @@ def first_of(error: ValidationError) -> str:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is no finite number")
+        raise ValueError(f"{text[:40]} is not a finite number")
     return number
 
 

@@ -27,7 +27,7 @@ GROUP = "proofmark.suites"
 R = TypeVar("R", bound=CaseRecord)
 
 RESUME: Mapping[str, Mapping[str, Any]] = {
-    "--resume": {"metavar": "DIR", "help": "go on with what an earlier session began: its folder under results"}
+    "--resume": {"metavar": "DIR", "help": "resume an earlier session, given its results folder"}
 }
 """An option that suites share whose runs can be gone on with: two that declare it alike have it in common."""
 
@@ -194,7 +194,7 @@ def find_suites(suites_dir: Path) -> dict[str, Suite]:
     for entry in sorted(installed(GROUP), key=lambda entry: entry.name):
         if entry.name in found:
             places = f"{found[entry.name][0]}, {entry.value}"
-            raise UsageError(f"suite '{entry.name}' is there more than once: {places}; remove all but one")
+            raise UsageError(f"suite '{entry.name}' is defined more than once: {places}; remove all but one")
         package = imported(entry.value.partition(":")[0], f"suite '{entry.name}'")
         found[entry.name] = (entry.value, _checked(package, entry.name))
     return {name: suite for name, (_, suite) in sorted(found.items())}

@@ -20,7 +20,9 @@ NOT_A_VENDORS = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print `vendor=NAME` of a change that is one vendor's, as GitHub's outputs are written, else why it is none."""
     parser = Parser(prog="python -m proofmark.affected", description=__doc__)
-    parser.add_argument("--since", required=True, metavar="BASE", help="the revision that the rule is read from")
+    parser.add_argument(
+        "--since", required=True, metavar="BASE", help="the revision to compare with, and to read the rules from"
+    )
     parser.add_argument("--head", required=True, metavar="COMMIT", help="the change")
     parser.add_argument("--in", dest="house", type=Path, default=Path(), metavar="DIR", help="the repository (.)")
     option = parser.parse_args(arguments)

@@ -29,7 +29,7 @@ def changes_since(revision: str, house: Path) -> Changes:
     with asked_by(f"--changed-since {revision}"):
         commit = commit_of(revision, house)
         if answer_of_git(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
-            raise UsageError("HEAD is no commit yet: there is nothing to compare with")
+            raise UsageError("HEAD has no commit yet: there is nothing to compare with")
         base = _merge_base(commit, "HEAD", house)
         differing = set(_differing(ask_git(house, [*_DIFF, "--relative", base, "--"])))
         new = _split(ask_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))

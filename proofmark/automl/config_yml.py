@@ -171,7 +171,7 @@ def _fate(key: str, value: str, settings: dict[str, Any]) -> list[Fate]:
         return [Fate(key, value, "not needed:", NOT_NEEDED[key])]
     if key.startswith(COMMAND):
         return [Fate(key, value, "not needed:", PROGRAM)]
-    return [Fate(key, value, "unknown", "unknown; nothing is made of it")]
+    return [Fate(key, value, "unknown", "unknown, so it is ignored")]
 
 
 def _take_data(read: ConfigYml, given: Mapping[str, str]) -> None:

@@ -48,14 +48,14 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
             last.pop("search_end", None)
             hashes.append(event["config_hash"])
     if chain.faults:
-        raise UsageError(harmless(f"{folder / FILE}: {chain.faults[0]}: a search does not go on from it"))
+        raise UsageError(harmless(f"{folder / FILE}: {chain.faults[0]}: a search cannot be resumed from it"))
     own = {event["event"]: event for event in _events(session, case)}
     if hashes and hashes[0] != config.hash:
         raise UsageError(harmless(other_configuration(own.get("run_begin", {}).get("config"), config)))
     judged = not finished or last.get("examined", {}).get("accuracy") is not None
     if "search_end" in last and judged and "run_end" in own:
         what = "its best network is judged" if finished else "no trial came to a good end"
-        raise UsageError(f"the search there has ended, and {what}: there is nothing to go on with")
+        raise UsageError(f"the search there has ended, and {what}: there is nothing to resume")
     return folder
 
 
@@ -63,7 +63,7 @@ def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig
     """Why a search does not go on with a configuration that it was not `begun` with, where that is known at all."""
     named = differing(begun, config) if begun else ""
     what = f"another configuration{': ' if named else ''}{named}"
-    return f"the search there has {what}; repeat the options that it was begun with, or begin another search"
+    return f"the search there has {what}; repeat its options, or start another search"
 
 
 def _events(session: Path, case: str) -> Iterator[Event]:

@@ -141,7 +141,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         if before is None and networks:
             journal.write("init_models", networks=networks)
         elif before is not None and [each["sha256"] for each in before] != [each["sha256"] for each in networks]:
-            raise UsageError(f"{self.config.init_model}: these are not the networks that the search was begun with")
+            raise UsageError(f"{self.config.init_model}: these are not the networks that the search started with")
         return [model.graph for model in models] or [self._case().seed_network(self.config)]
 
     def _spec(self, directory: Path, **trial: Any) -> TrialSpec:

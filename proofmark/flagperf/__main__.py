@@ -22,14 +22,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands; the exit code."""
     parser = Parser(prog="python -m proofmark.flagperf", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    purpose = "write a vendor's adaptation to FlagPerf as files of ours, and say what became of each key"
+    purpose = "convert a vendor's FlagPerf adaptation to Proofmark's files, and report what became of each key"
     importing = commands.add_parser("import", help=purpose, description=purpose)
     importing.add_argument("checkout", type=Path, help="a FlagPerf checkout, or its folder training or inference")
     importing.add_argument("--vendor", required=True, metavar="NAME", help="the vendor, as FlagPerf calls it")
-    importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="a folder for what is written")
+    importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write to")
     purpose = "FlagPerf's logs of one case as a training record on standard output; ends with the verdict's exit code"
     reading = commands.add_parser("read", help=purpose, description=purpose)
-    reading.add_argument("log", nargs="+", type=Path, help="what a rank printed; of a round's logs rank 0's counts")
+    reading.add_argument(
+        "log", nargs="+", type=Path, help="what a rank printed; of several ranks' logs, rank 0's counts"
+    )
     purpose = "what FlagPerf's monitors logged of hosts and cards, as JSON on standard output"
     monitoring = commands.add_parser("monitor", help=purpose, description=purpose)
     monitoring.add_argument("log", nargs="+", type=Path, help="<vendor>_monitor.log; cpu, mem or pwr_monitor.log")

@@ -122,7 +122,7 @@ def _host(path: Path, unit: str) -> MonitorLog:
         else:
             others += 1
     if not times:
-        raise ValueError(f"is no log of FlagPerf's monitors: expected lines of a time and a number ({unit})")
+        raise ValueError(f"is not a log of FlagPerf's monitors: expected lines of a time and a number ({unit})")
     reading = Range.of(unit, values)
     return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, host=reading)
 
@@ -143,7 +143,7 @@ def _cards(path: Path) -> MonitorLog:
     sensors.end_sample()
     if not sensors.cards:
         expected = "expected a line with the time, then one for each card such as '34C 56W 1234MiB 40536MiB 83%'"
-        raise ValueError(f"is no log of FlagPerf's monitors: {expected}")
+        raise ValueError(f"is not a log of FlagPerf's monitors: {expected}")
     cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in sensors.cards)
     others += sensors.left_out
     return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, cards=cards)

@@ -109,7 +109,7 @@ def _of_tokens(logs: Sequence[PerfLog], chosen: Sequence[Path], folder: RunFolde
     began = [log.main().began for log in logs if log.ranks]
     values |= {"started": min(began or [folder.began or logs[0].written]), "seconds": None, "repeats": 0}
     values |= {"item": "token", "read_from": tuple(map(str, chosen))}
-    values |= {"damaged": tuple(f"{name}: {said} is no rate" for name, said in wrong.items())}
+    values |= {"damaged": tuple(f"{name}: {said} is not a rate" for name, said in wrong.items())}
     return _judged(_built(values, {}, sum(log.damaged for log in logs) + len(wrong)))
 
 

@@ -53,7 +53,7 @@ def token_figures(
     if system is None and each is not None and world:
         system = each * world
     said = next((log.said[MFU] for log in logs if MFU in log.said), None)
-    reason = f"the log says {said}, which is no share of a peak" if said else "not in the log"
+    reason = f"the log says {said}, which is not a share of a peak" if said else "not in the log"
     if system is not None and world:
         if each is not None and not math.isclose(each, system / world, rel_tol=ROUNDED):
             # on several nodes it divides by a node's devices, and multiplies by the nodes where it should divide

@@ -73,7 +73,7 @@ class Repository:
         _extract(self.top, commit, into / "tree", into / "index")
         house = into / "tree" / self.house
         if not (house / "conftest.py").is_file():
-            raise UsageError(f"--compare: {commit[:12]} has no conftest.py in {self.house}: it is no house of cases")
+            raise UsageError(f"--compare: {commit[:12]} has no conftest.py in {self.house}: not a Proofmark checkout")
         return house
 
 

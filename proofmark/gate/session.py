@@ -208,7 +208,7 @@ class Session:
             answer = Answer.model_validate(json.loads(self._line().decode("utf-8", "replace")))
         except (ValueError, RecursionError) as error:
             what = first_of(error) if isinstance(error, ValidationError) else "not JSON"
-            raise SideLost(harmless(f"the {self.tree.name}'s session answered what is no answer: {what}")) from None
+            raise SideLost(harmless(f"the {self.tree.name}'s session sent an invalid answer: {what}")) from None
         if answer.lost is not None:
             raise SideLost(harmless(f"the {self.tree.name}: {answer.lost}"))
         return answer

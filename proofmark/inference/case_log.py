@@ -32,7 +32,7 @@ class CaseLog(ChainedLog):
         fields: dict[str, Any] = {name: value for name, value in event.items() if name != "event"}
         kind = str(event.get("event"))
         if kind in SESSIONS_OWN or kind not in CASE_EVENTS.kinds:
-            raise ValueError(f"{kind:.40} is no event of a case's process")
+            raise ValueError(f"{kind:.40} is not an event of a case's process")
         if stamped := sorted(STAMPED & fields.keys()):
             raise ValueError(f"{kind} with a {stamped[0]} of its own")
         CASE_EVENTS.read(json.dumps({"event": kind, "time": now(), "clock": 0, **fields}).encode())

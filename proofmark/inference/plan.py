@@ -59,9 +59,9 @@ def _contradictions(config: EffectiveConfig, compiler: Compiler | None) -> list[
     where = f"case {config.case}"
     problems = []
     if config.no_validation and config.exist_onnx_path is None:
-        problems.append(Problem(where, "no_validation", "true demands exist_onnx_path: there is no model to export"))
+        problems.append(Problem(where, "no_validation", "true requires exist_onnx_path: there is no model to export"))
     if config.no_validation and compiler is None:
-        what = "true and compiler null leave nothing to measure; set one of them otherwise"
+        what = "true and compiler null leave nothing to measure; change one of them"
         problems.append(Problem(where, "no_validation", what))
     if config.no_validation and compiler is not None and compiler.consumes == "model":
         what = f"true leaves no model, which compiler {config.compiler} takes; use a compiler that takes ONNX"

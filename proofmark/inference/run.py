@@ -154,7 +154,7 @@ class CaseRun(Run[RunRecord]):
             self._log.take(report["event"])
         except ValueError as error:
             self._processes.kill()
-            reason = f"the case's process told of what no such process may tell of, and was ended: {error}"
+            reason = f"the case's process reported an event that it may not report, and was ended: {error}"
             raise WorkerLost(reason) from None
 
     def _noting_interrupts(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def find_job(index: Path, identifier: str) -> JobFile:
         UsageError: there is none, it is another user's, or its file is damaged.
     """
     if not _ID.fullmatch(identifier):
-        raise UsageError(harmless(f"{identifier!r:.80} is no job's id: expected 12 hexadecimal digits"))
+        raise UsageError(harmless(f"{identifier!r:.80} is not a job id: expected 12 hexadecimal digits"))
     found = sorted(index.glob(f"*/{identifier}"))
     own = [link for link in found if link.parent.name == str(os.getuid())]
     if found and not own:

@@ -74,8 +74,8 @@ class Reattached(Handle):
         if not hosts or status in ("succeeded", "failed", "stopped"):
             return None
         if status == "lost":
-            return f"its session is gone, and with it what had not come home from {hosts}"
-        return f"it is its session's, {self._leader}, to bring it home from {hosts}"
+            return f"its session is gone, and with it what had not been fetched from {hosts}"
+        return f"its session, {self._leader}, has yet to fetch it from {hosts}"
 
     @property
     def _leader(self) -> str:

@@ -72,9 +72,9 @@ def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch:
         raise StepError(f"create_model: asked for {len(targets)} samples of build_dataloader: {error}") from None
     if not any(output.is_floating_point() for output in outputs):
         expected = "a floating-point answer beside them, by which an engine's can be held to it"
-        raise StepError(f"create_model: the model answers whole numbers alone; expected {expected}")
+        raise StepError(f"create_model: the model returns whole numbers only; expected {expected}")
     if case.metric(config) is case.metric(config):
-        raise StepError("metric: answers the same object at each call; expected a new one, fed with nothing yet")
+        raise StepError("metric: returns the same object at each call; expected a new, empty one")
     scoring = Scoring.of(case, config)
     if scoring.mean is not None:
         _rehearse_mean(scoring.mean, outputs, targets)
@@ -92,9 +92,9 @@ def _rehearse_mean(mean: Mean, outputs: list[torch.Tensor], targets: torch.Tenso
     try:
         score, weight = map(float, scored)
     except (TypeError, ValueError, RuntimeError):
-        raise StepError(f"evaluator: answers {_description(scored)}; expected two numbers, sum and count") from None
+        raise StepError(f"evaluator: returns {_description(scored)}; expected two numbers, sum and count") from None
     if not (math.isfinite(score) and math.isfinite(weight) and weight >= 0):
-        raise StepError(f"evaluator: answers ({score:g}, {weight:g}); expected finite numbers, the second at least 0")
+        raise StepError(f"evaluator: returns ({score:g}, {weight:g}); expected finite numbers, the second at least 0")
 
 
 def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
@@ -114,7 +114,7 @@ def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         model.eval()
     loss = case.loss(outputs, targets)
     if not isinstance(loss, torch.Tensor) or loss.dim():
-        raise StepError(f"loss: answers {_description(loss)}; expected a tensor without dimensions")
+        raise StepError(f"loss: returns {_description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
         raise StepError("loss: does not depend on any weight that could be trained")
     if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):

@@ -102,7 +102,7 @@ class _Seen:
 def _complaints(samples: Sequence[Sample], rubbish: Rubbish) -> Iterator[str]:
     """What the log says that could not be read, and what of it can't be."""
     if rubbish.lines:
-        yield f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})"
+        yield f"{rubbish.lines} lines of the monitor's log are not samples ({rubbish.first})"
     yield from _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     yield from _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
 
@@ -111,7 +111,7 @@ def _some(complaints: Iterable[str]) -> list[str]:
     """Each once, and how many there are more."""
     distinct = list(dict.fromkeys(complaints))
     more = len(distinct) - MOST_NAMED
-    return distinct[:MOST_NAMED] + ([f"and {more} complaints more of that kind"] if more > 0 else [])
+    return distinct[:MOST_NAMED] + ([f"and {more} more complaints of that kind"] if more > 0 else [])
 
 
 def _by_device(samples: Sequence[Sample]) -> dict[int, Timed]:

@@ -89,7 +89,7 @@ def read_beside(path: Path, known: Beside, kind: type[P]) -> tuple[P, ...]:
     """The parts that a record's file says are there. Read line by line.
 
     Raises:
-        UsageError: it can't be read, is no plain file, has another content or a line that is no such part.
+        UsageError: it can't be read, is not a regular file, has another content or a line that is no such part.
     """
     try:
         found = tuple(_read(path, known, kind))
@@ -105,7 +105,7 @@ def _read(path: Path, known: Beside, kind: type[P]) -> Iterator[P]:
     with os.fdopen(descriptor, "rb") as stream:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError("is no plain file")
+            raise ValueError("is not a regular file")
         if found.st_size > LARGEST:
             raise ValueError(f"is larger than {LARGEST >> 20} MiB")
         digest, number = hashlib.sha256(), 0

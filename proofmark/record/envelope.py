@@ -191,7 +191,7 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         first = reason(error)
         if isinstance(error, json.JSONDecodeError):  # where its reader stopped says nothing of a file that is another
-            first = "it is no JSON, or more than one value, as a log of events is"
+            first = "it is not JSON, or it is more than one value, as a log of events is"
         raise UsageError(harmless(f"{path}: not a run record: {first}")) from None
     return of_version(raw, path, versions)
 

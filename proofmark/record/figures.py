@@ -97,7 +97,7 @@ MOST = 1e300
 
 
 def valued(value: float | None, reason: str | None) -> dict[str, Any]:
-    """A figure's value, or why there is none: what is no finite number says nothing."""
+    """A figure's value, or why there is none: what is not a finite number says nothing."""
     if value is not None and not abs(value) < MOST:
         return {"reason": "not a finite number"}
     return {"value": value} if value is not None else {"reason": reason or "no reason recorded"}

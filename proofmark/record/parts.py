@@ -193,7 +193,7 @@ class Monitoring(Part):
 class Check:
     """A check of honesty: its figure, the bound that it is held to, and what failing would mean.
 
-    In a record the figure is null where it is no finite number.
+    In a record the figure is null where it is not a finite number.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

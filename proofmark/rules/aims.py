@@ -48,7 +48,7 @@ def _distinct_in_reports(named: dict[str, Aim]) -> dict[str, Aim]:
     known: dict[str, str] = {}
     for name in named:
         if (other := known.setdefault(slug(name), name)) != name:
-            raise ValueError(f"{other} and {name} cannot be told apart in reports; call one of them otherwise")
+            raise ValueError(f"{other} and {name} cannot be told apart in reports; rename one of them")
     return named
 
 

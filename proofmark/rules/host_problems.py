@@ -35,10 +35,10 @@ def problems_without_engines(config: EffectiveConfig) -> list[Problem]:
     """Of a suite that has no engines, and no figure by another's FLOPs, what is wrong with asking for these."""
     problems = []
     if config.host.flops_convention != "counted":
-        what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: leave it out"
+        what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: remove it"
         problems.append(Problem("--flops-convention", "", what))
     if config.host.engine_user is not None:
-        what = f"suite {config.suite} has no engines, whose user it would be: leave it out"
+        what = f"suite {config.suite} has no engines, whose user it would be: remove it"
         problems.append(Problem("--engine-user", "", what))
     return problems
 

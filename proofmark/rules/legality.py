@@ -152,7 +152,7 @@ def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | Non
         return f"is a reserved name; {RESERVED[key]} {asked}"
     words = key.lower().split("_")
     if "target" in words or "seed" in words:
-        return f"names a target or a seed; nobody overrides those {asked}"
+        return f"names a target or a seed, which may not be overridden {asked}"
     return None
 
 
@@ -181,7 +181,7 @@ def idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) -> 
     """What is wrong with an override that leaves everything as it is."""
     if key not in in_force:
         return None
-    does_nothing = f"so setting it to {literal(new)} does nothing; leave it out"
+    does_nothing = f"so setting it to {literal(new)} does nothing; remove it"
     if _same(new, in_force[key]):
         return f"is already {literal(in_force[key])}, {does_nothing}"
     before, after = dict(comes_to(in_force)), dict(comes_to({**in_force, key: new}))

@@ -155,7 +155,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             metric_text = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}{others}"
             self._on_progress({"note": f"{metric_text}, after {event['samples']} samples, {seconds}"})
         elif event["event"] == "resumed":
-            self._on_progress({"note": f"goes on from step {event['step']}"})
+            self._on_progress({"note": f"resumes from step {event['step']}"})
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
         resume, shared = None, self._options.checkpoints

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TrainingAdapter:
-    """The steps of training that a vendor may do otherwise. None must be; what is adapted stands in the record."""
+    """The steps of training that a vendor may do in its own way. None is required; what is adapted is in the record."""
 
     def convert_model(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.nn.Module:
         """The fresh model with parts replaced by the vendor's own.

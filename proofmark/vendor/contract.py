@@ -102,7 +102,7 @@ class Vendor(ABC):
     """Compiler modules of the package, by name."""
 
     default_compiler: str
-    """The one that `compiler: default` means."""
+    """The compiler that `compiler: default` selects."""
 
     framework_precisions: frozenset[str] = frozenset({"fp32"})
     """Precisions at which the framework itself runs on `torch_device`."""
@@ -123,7 +123,7 @@ class Vendor(ABC):
     """Scales, nodes x processes, at which every training case is offered; files under `configs/training` add others."""
 
     runs_on_processor: bool = False
-    """Whether the devices are this machine's processor: nothing is then loaded or evaluated beside a computation."""
+    """Whether the devices are this machine's processor: then nothing is loaded or evaluated during a computation."""
 
     container_options: tuple[str, ...] = ()
     """Options that give a container access to the devices."""
@@ -146,7 +146,7 @@ class Vendor(ABC):
         """What `devices()` looked for and what is there, a line each, for a person who expected a device.
 
         Asked where there is none: driver files (`driver_files` describes them), the driver's library, permissions. The
-        visible-devices variable and containers are told for every vendor.
+        visible-devices variable and containers are reported for every vendor.
         """
         return []
 
@@ -171,7 +171,7 @@ class Vendor(ABC):
     def torch_device(self) -> str:
         """The torch device for framework validation and training.
 
-        Where it is the processor and `runs_on_processor` is not said, nothing is trained or ranked on it: that would be
+        If it is the processor and `runs_on_processor` is not set, nothing is trained or ranked on it: that would be
         the processor's figure under the chip's name. The framework is validated there all the same.
         """
         return "cpu"
@@ -185,7 +185,7 @@ class Vendor(ABC):
         """The detected chip's name, as precise as can be read; `chips.yaml` is searched for it."""
 
     def chip_units(self) -> int:
-        """By how many units a peak in `chips.yaml` is multiplied: cores of a CPU, otherwise 1."""
+        """The number of units by which a peak in `chips.yaml` is multiplied: cores of a CPU, otherwise 1."""
         return 1
 
     def software(self) -> Software:
@@ -212,7 +212,7 @@ class Vendor(ABC):
             path: a `monitor.jsonl` in a run's folder.
 
         Raises:
-            UsageError: the file is missing, or it is no log of Proofmark's monitor.
+            UsageError: the file is missing, or it is not a log of Proofmark's monitor.
         """
         used, total = memory_seen(Path(path))
         chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")

@@ -45,8 +45,8 @@ class InferModel(Protocol):
         the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
         inference; it must be 0.0 in timed rounds.
 
-        A class whose calls can't do without says why, in a line of text that is its attribute `foo_time_reason`. Its
-        figures are then told with that time and without it, and the run is INSUFFICIENT: it has no rank. A class that
+        A class whose calls need such time says why, in a line of text that is its attribute `foo_time_reason`. Its
+        figures are then shown with that time and without it, and the run is INSUFFICIENT: it has no rank. A class that
         reports such time and does not say why is dishonest.
         """
 

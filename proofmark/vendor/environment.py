@@ -55,7 +55,7 @@ RULES = (
 def may_not_be_set(name: str) -> str | None:
     """Why a variable may not be set; None if it may."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", name):
-        return "is no variable's name (letters, digits, underscore)"
+        return "is not a valid variable name (letters, digits, underscore)"
     return next((why for pattern, why in RULES if re.fullmatch(pattern, name, re.IGNORECASE)), None)
 
 
@@ -67,7 +67,7 @@ def _is_free(name: str) -> str:
 
 def _is_a_line(value: str) -> str:
     if not value.isprintable():
-        raise ValueError("has a value that is no line of text")
+        raise ValueError("has a value that is not one line of text")
     return value
 
 
@@ -87,7 +87,7 @@ def _is_a_requirement(text: str) -> str:
         if requirement.marker is not None:
             requirement.marker.evaluate()  # one that asks for what nobody knows raises
     except (InvalidRequirement, UndefinedEnvironmentName, RecursionError):
-        raise ValueError(f"{text!r} is no package with its versions, as acme-runtime>=2.1") from None
+        raise ValueError(f"{text!r} is not a package with versions, such as acme-runtime>=2.1") from None
     if requirement.url:
         raise ValueError(f"{text!r} is an address: name the package and its version, and install it yourself")
     return text

@@ -68,7 +68,7 @@ def _chooses_devices(name: str) -> str:
     """Its value is given to all of a case's processes: no token's, and no interpreter's."""
     why = may_not_be_set(name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name) or not re.search("VISIBLE|DEVICE|AFFINITY|MODULE", name):
-        why = "is named after no devices: expected one as ACME_VISIBLE_DEVICES"
+        why = "is not named after devices: expected a name such as ACME_VISIBLE_DEVICES"
     if why and why != ASSIGNED:
         raise ValueError(f"{name[:80]!r} {why}")
     return name
@@ -107,7 +107,7 @@ class Answers(BaseModel):
         declared |= {name: getattr(self, name) for name in ("framework_precisions", "training_precisions")}
         known = get_args(Precision)
         wrong = [
-            f"{where}: {precision[:80]!r} is no precision; expected some of {', '.join(known)}{hint(precision, known)}"
+            f"{where}: {precision[:80]!r} is not a precision; expected {', '.join(known)}{hint(precision, known)}"
             for where, precisions in declared.items()
             for precision in sorted(precisions - {*known})
         ]
@@ -297,7 +297,7 @@ def _next_step(line: Mapping[str, Any], asked: set[str]) -> str:
     """What is asked from here on. What vendor's code writes here shall not renew anybody's patience for ever."""
     step = line.get("asking")
     if not isinstance(step, str):
-        raise ValueError("what is no answer")
+        raise ValueError("an invalid answer")
     if step in asked:
         raise ValueError("a step that was asked before")
     if len(asked) == MOST:

@@ -42,9 +42,9 @@ NOT_ASKED_FOR = "none was put on: --isolation process"
 def _is_device(text: str) -> str:
     """A device file, or a pattern of some: `/dev/acme*`."""
     if not is_device_file(text.replace("*", "0")) or text.startswith("/dev/*"):
-        raise ValueError(f"{text!r} is no device: expected its file, as /dev/acme0, or a pattern, as /dev/acme*")
+        raise ValueError(f"{text!r} is not a device: expected a file (/dev/acme0) or a pattern (/dev/acme*)")
     if is_hosts_own(text):
-        raise ValueError(f"{text!r} is the host's own, and no accelerator")
+        raise ValueError(f"{text!r} is the host's own, not an accelerator")
     return text
 
 
@@ -52,15 +52,15 @@ def _is_drivers(text: str) -> str:
     if not is_drivers(text):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
         if not text.startswith("/"):
-            raise ValueError(f"{text!r} is no absolute path{hint(text, [f'/{text}'])}")
-        raise ValueError(f"{text!r} is nothing that a vendor's code sees: drivers and runtimes lie below {places}")
+            raise ValueError(f"{text!r} is not an absolute path{hint(text, [f'/{text}'])}")
+        raise ValueError(f"{text!r} is not visible to a vendor's code: drivers and runtimes are below {places}")
     return text
 
 
 def _is_variable(text: str) -> str:
     name = text.removesuffix("*").rstrip("_")
     if len(name) < 2 or not name.isidentifier() or not name.isupper():
-        raise ValueError(f"{text!r} is no variable: expected its name, as ACME_HOME, or its beginning, as ACME_*")
+        raise ValueError(f"{text!r} is not a variable: expected a name (ACME_HOME) or a prefix (ACME_*)")
     if not passes(text.replace("*", ""), ["*"]):
         raise ValueError(f"{text!r} is named like a secret: its user may pass it, in PROOFMARK_PASSES")
     return text

@@ -130,7 +130,7 @@ def _every(path: Path, rubbish: Rubbish) -> Iterator[Sample]:
         if sample.time < latest:
             rubbish.add(number, "its time is before that of the line before")
         elif sample.isolation is not None and number > 1:
-            rubbish.add(number, "isolation: is told in the first line alone")
+            rubbish.add(number, "isolation: is allowed in the first line only")
         else:
             latest = sample.time
             yield sample

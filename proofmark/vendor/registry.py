@@ -182,7 +182,7 @@ def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
     local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
     if len(entries) + local > 1:
         places = [str(vendors_dir / name)] * local + [entry.value for entry in entries]
-        raise UsageError(f"vendor '{name}' is there more than once: {', '.join(places)}; remove all but one")
+        raise UsageError(f"vendor '{name}' is defined more than once: {', '.join(places)}; remove all but one")
     if not local and not entries:
         known = available_vendors(vendors_dir)
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{hint(name, known)}")
@@ -227,25 +227,25 @@ def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> s
     """What is wrong with a file under `configs/`, and what would be read in its place."""
     folder, _, file = name.rpartition("/")
     stem, dot, ending = file.rpartition(".")
-    scale, bring = stem.removeprefix(_THEIRS), f" (what was made for FlagPerf is brought along by `{BRING}`)"
+    scale, bring = stem.removeprefix(_THEIRS), f" (`{BRING}` converts what was made for FlagPerf)"
     suite = next((case.partition("/")[0] for case, scaled in cases.items() if scaled), "<suite>")
     if file.startswith(_THEIRS) and Scale.is_named(scale):
         case = folder if folder in cases else f"{suite}/<case>"
-        return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml{bring}"
+        return f"is never read: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml{bring}"
     if Scale.names_two_chips(scale):
-        return f"names two chips, so that none would read it: expected a file for each, as A100x1x8.yaml{bring}"
+        return f"names two chips, so it is never read: expected a file for each, as A100x1x8.yaml{bring}"
     at_scales = [case for case in (folder, f"{folder}/{stem}") if cases.get(case, False)]
     if at_scales and ending == "yaml":
         expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
-        return f"is named after no scale, so that none would read it: expected {expected}{bring}"
+        return f"is not named after a scale, so it is never read: expected {expected}{bring}"
     if dot and ending == "yaml":
         near = "" if stem.endswith(_THEIR_CASES) else hint(name, known)
-        return f"is named after no case, so that none would read it{near}{bring}"
+        return f"is not named after a case, so it is never read{near}{bring}"
     own = f"{folder}/{stem}.yaml"
     if own in known or _names_a_scale(own, cases):
-        return f"is read by nobody: expected YAML in {own}{bring}"
+        return f"is never read: expected YAML in {own}{bring}"
     expected = f"<suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
-    return f"is read by nobody: expected {expected}{bring}"
+    return f"is never read: expected {expected}{bring}"
 
 
 def _read_by_nobody(name: str) -> str | None:
@@ -254,9 +254,9 @@ def _read_by_nobody(name: str) -> str | None:
     scale = stem.removeprefix(_THEIRS)
     settings = name.startswith(_THEIRS) and ending == "py" and (Scale.is_named(scale) or Scale.names_two_chips(scale))
     if settings or name in _THEIR_FILES or name.endswith(f"{_THEIR_CASES}.yaml"):
-        return f"is read by nobody: it is FlagPerf's, and brought along by `{BRING}`"
+        return f"is never read: it is FlagPerf's; `{BRING}` converts it"
     if stem in _OWN_YAML and ending in ("yml", "json"):
-        return f"is read by nobody: expected YAML in {stem}.yaml"
+        return f"is never read: expected YAML in {stem}.yaml"
     return None
 
 

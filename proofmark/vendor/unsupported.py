@@ -56,7 +56,7 @@ def load_expected(path: Path) -> tuple[Expected, ...]:
     places = [entry.place for entry in entries]
     twice = [key for key, place in _keyed(places) if places.count(place) > 1]
     if twice:
-        raise ConfigurationError([Problem(str(path), key, "is there more than once") for key in twice])
+        raise ConfigurationError([Problem(str(path), key, "is defined more than once") for key in twice])
     return entries
 
 

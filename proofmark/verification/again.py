@@ -72,12 +72,12 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
 def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
     """The record of what lies in a folder, or why there is none."""
     if (size := sum(path.lstat().st_size for path in suite.held_logs(folder))) > LARGEST:
-        return f"its logs are too large to be read anew: {size >> 20} MiB, at most {LARGEST >> 20}"
+        return f"its logs are too large to be read again: {size >> 20} MiB, at most {LARGEST >> 20}"
     try:
         made = suite.collect(folder, record)
     except UNREADABLE as error:
-        return f"its figures cannot be computed anew: {reason(error)}"
-    return made or f"its figures cannot be computed anew: suite {suite.name} has no way to"
+        return f"its figures cannot be computed again: {reason(error)}"
+    return made or f"its figures cannot be computed again: suite {suite.name} has no way to"
 
 
 def _filled(record: CaseRecord, made: CaseRecord) -> CaseRecord:
@@ -115,7 +115,7 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
     origin = _made_otherwise(record) if found else ""
     yield from (f"{what}{origin}" for what in found)
     if more:
-        yield f"and {more} values more are not what its logs say"
+        yield f"and {more} more values are not what its logs say"
 
 
 def _made_otherwise(record: CaseRecord) -> str:

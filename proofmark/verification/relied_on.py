@@ -35,7 +35,7 @@ def passed(path: Path, suites: Mapping[str, Suite], policy: Policy) -> Passed:
     found = _plain(path)
     root = next((folder for folder in found.parents if (folder / MANIFEST).is_file()), None)
     if root is None:
-        raise UsageError(f"{path}: lies in no session's folder: expected a {MANIFEST} in one above it")
+        raise UsageError(f"{path}: is not in a session's folder: expected a {MANIFEST} in one above it")
     verified = verify(root, suites)
     name = found.relative_to(root).as_posix()
     if (wrong := _wrong(verified, name, suites, policy)) is not None:
@@ -48,14 +48,14 @@ def _plain(path: Path) -> Path:
     """Where a file is. Links above it, such as `latest`, are followed; it is none itself.
 
     Raises:
-        UsageError: it is no plain file.
+        UsageError: it is not a regular file.
     """
     try:
         mode, found = path.lstat().st_mode, path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(harmless(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
     if not stat.S_ISREG(mode):
-        raise UsageError(harmless(f"{path}: is no plain file: it is not opened; expected a run's record.json"))
+        raise UsageError(harmless(f"{path}: is not a regular file, so not opened; expected a run's record.json"))
     return found
 
 
@@ -65,7 +65,7 @@ def _wrong(verified: Verified, name: str, suites: Mapping[str, Suite], policy: P
         return f"its session does not verify: {verified.findings[0]}"
     record = verified.records.get(name)
     if record is None:
-        return "is the record of no run; expected a run's record.json"
+        return "is not the record of a run; expected a run's record.json"
     for note in verified.notes:
         if note.file == name:
             return note.what

@@ -68,7 +68,7 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
     """
     root = _folder(directory)
     odd = sorted(strange(root))
-    unopened = [Finding(path.relative_to(root).as_posix(), "is no plain file: it is not opened") for path in odd]
+    unopened = [Finding(path.relative_to(root).as_posix(), "is not a regular file, so not opened") for path in odd]
     if any(path.parent == root and path.name in (MANIFEST, SIGNATURE) for path in odd):
         return Verified(root, tuple(unopened), (), {})
     signer, findings, notes = _signer(root, allowed)
@@ -77,7 +77,7 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
     for path in sorted(records_in(root)):
         name = path.relative_to(root).as_posix()
         if beside := next((each for each in odd if path.parent in each.parents), None):
-            findings.append(Finding(name, f"is not read: {beside.relative_to(root)} is no plain file"))
+            findings.append(Finding(name, f"is not read: {beside.relative_to(root)} is not a regular file"))
             continue
         try:
             records[name], written = load_written(path, suites.get)
@@ -109,10 +109,10 @@ def _of_record(
     record: CaseRecord, written: int, folder: Path, root: Path, suites: Mapping[str, Suite]
 ) -> Iterator[str]:
     if record.run_name != folder.relative_to(root).as_posix():
-        yield f"is the record of {record.run_name}, which does not lie here"
+        yield f"is the record of {record.run_name}, which does not belong here"
     suite = suites.get(record.suite)
     if suite is None:
-        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed anew"
+        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed again"
     else:
         yield from faults(suite, record, folder, written)
 
@@ -129,12 +129,12 @@ def _folder(directory: Path) -> Path:
     sessions = sorted(path.parent.name for path in found.glob(f"*/{MANIFEST}"))
     if sessions and not (found / MANIFEST).exists():
         raise UsageError(
-            harmless(f"{directory}: has sessions' folders and is none: name them, as {directory / sessions[-1]}")
+            harmless(f"{directory}: holds sessions' folders and is not one: name them, as {directory / sessions[-1]}")
         )
     session = next((above for above in found.parents if (above / MANIFEST).exists()), None)
     if session is not None and not (found / MANIFEST).exists():
         whole = _above(directory, session, len(found.relative_to(session).parts))
-        raise UsageError(harmless(f"{directory}: is a part of a session's folder: name that, {whole}"))
+        raise UsageError(harmless(f"{directory}: is part of a session's folder: name that folder, {whole}"))
     return found
 
 
@@ -152,7 +152,7 @@ def _against_manifest(root: Path) -> Iterator[Finding]:
         for line in manifest.altered:
             yield Finding(MANIFEST, f"the session itself said when it ended: {line}")
     except FileNotFoundError:
-        yield Finding(MANIFEST, "is not there: the session did not come to its end, or an older Proofmark made it")
+        yield Finding(MANIFEST, "is missing: the session did not finish, or an older Proofmark made it")
     except UsageError as error:
         yield Finding(MANIFEST, str(error).removeprefix(f"{root / MANIFEST}: "))
     except OSError as error:

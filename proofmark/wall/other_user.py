@@ -93,13 +93,13 @@ def become(name: str, own: Path) -> None:
 
 def _user(name: str) -> pwd.struct_passwd:
     if os.geteuid() != 0:
-        raise UsageError(f"{OPTION} {name}: only root can give a process another user: leave it out, or run as root")
+        raise UsageError(f"{OPTION} {name}: only root can give a process another user: remove it, or run as root")
     try:
         user = pwd.getpwnam(name)
     except KeyError:
         raise UsageError(f"{OPTION} {name}: there is no such user here") from None
     if user.pw_uid == 0:
-        raise UsageError(f"{OPTION} {name}: that user is root, from whom nothing is kept: name another")
+        raise UsageError(f"{OPTION} {name}: that user is root, who can read everything: name another")
     return user
 
 
@@ -114,4 +114,4 @@ def _own() -> list[Path]:
 
 
 def _unreadable(name: str, path: str | Path) -> UsageError:
-    return UsageError(f"{OPTION} {name}: that user can't read {path}: let it, or name another")
+    return UsageError(f"{OPTION} {name}: that user can't read {path}: grant access, or name another")

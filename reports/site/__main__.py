@@ -21,11 +21,19 @@ from reports.site.reading import held
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build it; 0, or 4 with a line that says what is wrong. A record that can't be read is a line and no more."""
     parser = Parser(prog="python -m reports.site", description="Build a static site from run records.")
-    parser.add_argument("directories", metavar="DIR", nargs="+", type=Path, help="with results, at any depth")
-    parser.add_argument("--out", metavar="SITE", required=True, type=Path, help="the site's directory, new or a site's")
-    parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
-    parser.add_argument("--allowed-signers", metavar="FILE", type=Path, help="who must have signed what is ranked")
-    parser.add_argument("--policy", metavar="FILE", type=Path, help="what is ranked by, if not the suite's own policy")
+    parser.add_argument(
+        "directories", metavar="DIR", nargs="+", type=Path, help="directories with results, at any depth"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="SITE",
+        required=True,
+        type=Path,
+        help="the site's directory: new, or one that this program made",
+    )
+    parser.add_argument("--processes", metavar="N", type=_count, default=2, help="reader processes (2)")
+    parser.add_argument("--allowed-signers", metavar="FILE", type=Path, help="rank only what these signers have signed")
+    parser.add_argument("--policy", metavar="FILE", type=Path, help="policy to rank by (the suite's own)")
     given = parser.parse_args(arguments)
     signers = given.allowed_signers
     look = partial(held, allowed=signers)

@@ -183,7 +183,7 @@ def _alone(site: Path) -> Iterator[None]:
     if site.exists() and not site.is_dir():
         raise UsageError(f"--out {site}: not a directory")
     if site.is_dir() and any(site.iterdir()) and not (site / LOCK).exists():
-        raise UsageError(f"--out {site}: has files that are no site's; give a new or an empty directory")
+        raise UsageError(f"--out {site}: has files that no site made; give a new or an empty directory")
     site.mkdir(parents=True, exist_ok=True)
     with (site / LOCK).open("w") as lock:
         try:

@@ -119,11 +119,11 @@ def _content(path: Path) -> str:
     """SHA-256 of a file.
 
     Raises:
-        ProofmarkError: it can't be read, is no plain file, or too large for a record.
+        ProofmarkError: it can't be read, is not a regular file, or too large for a record.
     """
     try:
         if not is_plain(path):
-            raise ProofmarkError(f"{path}: is no plain file: it is not opened")
+            raise ProofmarkError(f"{path}: is not a regular file, so not opened")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except OSError as error:

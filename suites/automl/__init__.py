@@ -39,7 +39,7 @@ class AutoMLSuite(Suite):
             "type": int,
             "metavar": "N",
             "sets": "max_trials",
-            "help": "trials that a search begins at most (what the profile says)",
+            "help": "most trials that a search may start (the profile's own)",
         },
         "--init-model": {
             "metavar": "PATH",
@@ -50,7 +50,7 @@ class AutoMLSuite(Suite):
             "type": float,
             "metavar": "SECONDS",
             "sets": "max_seconds",
-            "help": "seconds after which a search begins no trial and no epoch (what the profile says)",
+            "help": "seconds after which a search starts no further trial or epoch (the profile's own)",
         },
     }
 
@@ -63,7 +63,7 @@ class AutoMLSuite(Suite):
         problems = problems_without_engines(config)
         if not here:
             what = f"case {config.case} is searched for on this machine's devices, or by --launcher ray"
-            problems.append(Problem("--launcher", "", f"{what}: leave any other, and --cluster, out"))
+            problems.append(Problem("--launcher", "", f"{what}: remove any other, and --cluster"))
         of_data = host_problems(config, here) or (layout_problems(config) if here else [])
         return [*problems, *of_data, *_with_init_models(config)]
 

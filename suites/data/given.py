@@ -96,7 +96,7 @@ def _of_tokenizer(config: EffectiveConfig) -> list[Problem]:
     training = config.suite == "training"
     places = [Path(each) for each in (config.host.weights, training and config.host.data_dir) if each]
     if not places and not training and config.get("no_validation", False):
-        return [Problem("--weights", "", f"case {config.case} needs its tokenizer, which lies there: --weights DIR")]
+        return [Problem("--weights", "", f"case {config.case} needs its tokenizer, which is there: --weights DIR")]
     if not places or not all(map(_filled, places)) or any(_names(place) & {*TOKENIZERS} for place in places):
         return []
     neither = " nor ".join(map(str, places))

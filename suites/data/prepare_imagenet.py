@@ -82,7 +82,7 @@ def of_devkit(path: Path) -> list[str]:
         return _checked([names[int(number)] for number in truth.decode("ascii").split()], path)
     except (*DAMAGED, MatReadError, ValueError, LookupError, TypeError, NotImplementedError) as error:
         raise UsageError(
-            f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {reason(error)}"
+            f"{path}: not an ImageNet development kit: expected {TRUTH} and {META}: {reason(error)}"
         ) from None
 
 
@@ -90,7 +90,7 @@ def _read(archive: tarfile.TarFile, path: Path, name: str) -> bytes:
     member = next((each for each in archive if each.name.endswith(name)), None)
     stream = archive.extractfile(member) if member is not None and member.isreg() else None
     if member is None or stream is None or member.size > LARGEST:
-        raise UsageError(f"{path}: no development kit of ImageNet's: it has no file {name} of at most 64 MiB")
+        raise UsageError(f"{path}: not an ImageNet development kit: it has no file {name} of at most 64 MiB")
     return stream.read()
 
 
@@ -119,16 +119,16 @@ def prepare(archive: Path, synsets: Sequence[str], out: Path) -> int:
                     continue
                 number, target = _place(archive, member, synsets, out)
                 if number in seen:
-                    raise UsageError(f"{archive}: {member.name} is there twice")
+                    raise UsageError(f"{archive}: {member.name} is in it twice")
                 seen.add(number)
                 if not (target.is_file() and target.stat().st_size == member.size):
                     _write(images, member, target)
                     written += 1
     except DAMAGED as error:
-        raise UsageError(f"{archive}: no whole tar archive: {reason(error)}") from None
+        raise UsageError(f"{archive}: not a complete tar archive: {reason(error)}") from None
     if missing := [number for number in range(1, len(synsets) + 1) if number not in seen]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise UsageError(f"{archive}: image {missing[0]} of {len(synsets)}{more} is not there: load it down again")
+        raise UsageError(f"{archive}: image {missing[0]} of {len(synsets)}{more} is not there: download it again")
     return written
 
 

@@ -41,7 +41,7 @@ class InferenceSuite(Suite):
             "type": float,
             "metavar": "SECONDS",
             "sets": "min_seconds",
-            "help": "seconds of compute that a timed round lasts at least; may only be raised (what the profile says)",
+            "help": "least seconds of compute in a timed round; may only be raised (the profile's own)",
         },
         "--accuracy-gate": {
             "type": float,
@@ -52,8 +52,8 @@ class InferenceSuite(Suite):
             "action": "append",
             "default": [],
             "metavar": "RECORD",
-            "help": "record.json of an earlier PASS of the case, which exported the ONNX file that exist_onnx_path is: "
-            "with no_validation its framework's accuracy counts; may be repeated",
+            "help": "with no_validation: record.json of an earlier PASS of the case that exported the ONNX file in "
+            "exist_onnx_path, whose framework's accuracy then counts; may be repeated",
         },
         "--keep-artifacts": {
             "action": "store_true",

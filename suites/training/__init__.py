@@ -40,7 +40,7 @@ class TrainingSuite(Suite):
             "default": [],
             "metavar": "NxM",
             "dest": "scales",
-            "help": "also train on N nodes with M processes each; may be repeated (what the vendor offers)",
+            "help": "also train on N nodes with M processes each; may be repeated (the scales that the vendor offers)",
         },
         **RESUME,
     }

@@ -124,7 +124,7 @@ def _is_verified_elsewhere(run_dir: Path, brought: Path, monkeypatch: pytest.Mon
     room = (copied / "events.jsonl").stat().st_size
     with monkeypatch.context() as patched:
         patched.setattr("proofmark.verification.again.LARGEST", room - 1)
-        assert "its logs are too large to be read anew" in str(verify(brought, suites).findings)
+        assert "its logs are too large to be read again" in str(verify(brought, suites).findings)
     assert (copied / "search" / FILE).stat().st_size > room
     monkeypatch.setattr("proofmark.verification.again.LARGEST", room)
     verified = verify(brought, suites)

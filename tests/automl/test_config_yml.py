@@ -93,8 +93,8 @@ def test_unknown_keys_are_named_and_folders_of_other_names_are_not_guessed(tmp_p
     read = read_config_yml(written(tmp_path, text.replace("--ip", "--pi")))
     lines = [str(fate) for fate in read.fates]
     assert read.data_dir is None
-    assert "autorName default: unknown; nothing is made of it" in lines
-    assert "--pi 127.0.0.1: unknown; nothing is made of it" in lines
+    assert "autorName default: unknown, so it is ignored" in lines
+    assert "--pi 127.0.0.1: unknown, so it is ignored" in lines
     assert any(line.startswith("--val_data_dir /elsewhere/val/: yours to say: give --data-dir") for line in lines)
 
 

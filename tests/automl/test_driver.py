@@ -341,7 +341,7 @@ def test_who_only_examines_the_best_says_that_its_clock_is_another(
 def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     try:
-        with pytest.raises(UsageError, match="process .* is searching there; one driver at a time"):
+        with pytest.raises(UsageError, match="process .* is searching there; only one driver at a time"):
             Journal(tmp_path)
     finally:
         journal.close()
@@ -361,7 +361,7 @@ def test_an_edited_journal_is_seen_and_not_gone_on_with(tmp_path: Path) -> None:
     ):
         path.write_text("\n".join(edit(list(lines))) + "\n", encoding="utf-8")
         assert faults(list(read_journal(path)))
-        with pytest.raises(UsageError, match="a search does not go on from it"):
+        with pytest.raises(UsageError, match="a search cannot be resumed from it"):
             Journal(folder)
 
 

@@ -53,7 +53,7 @@ def test_a_file_or_a_folder_of_networks_is_read_with_its_hash(tmp_path: Path) ->
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="not a graph's file: .*No such file"):
         read_init_models(config(tmp_path / "nothing.json"))
-    with pytest.raises(ConfigurationError, match=r"has 0 files \*.json; expected 1 to 64 networks"):
+    with pytest.raises(ConfigurationError, match=r"has 0 \*.json files; expected 1 to 64 networks"):
         read_init_models(config(tmp_path))
 
 
@@ -93,10 +93,10 @@ def edited(graph: Graph, edit: Callable[[dict[str, Any]], None]) -> str:
         ),
         (small_network(size=16, channels=1, width=4).model_dump_json(), "size: expected 8, .* found 16"),
         (small_network(9, size=8, channels=1, width=4).model_dump_json(), "classes: expected 10, .* found 9"),
-        (with_kernel(SMALL, 5).model_dump_json(), "nodes.s1b1_1_conv: trials begin with kernel_size 3"),
+        (with_kernel(SMALL, 5).model_dump_json(), "nodes.s1b1_1_conv: trials start with kernel_size 3"),
         (
             with_dropout(SMALL, 0.1).model_dump_json(),
-            "nodes.dense: trials begin with .* and dropout 0, which",
+            "nodes.dense: trials start with .* and dropout 0, which",
         ),
     ],
 )

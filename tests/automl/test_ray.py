@@ -248,7 +248,7 @@ def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:
     code, output = answer("suites/automl", "--ray-address", "127.0.0.1:1")
     assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in output
     code, output = answer("suites/automl", "--preflight-only")
-    assert code == 4 and "--launcher ray looks at no hosts: leave --preflight-only out" in output
+    assert code == 4 and "--launcher ray has no preflight: remove --preflight-only" in output
     code, output = answer("suites/training", "-k", "resnet50")
     assert code == 4 and "--launcher ray: case resnet50 is of suite training, whose cases it can't place" in output
     (tmp_path / "hidden" / "ray").mkdir(parents=True)

@@ -81,7 +81,7 @@ def test_a_trial_that_is_run_again_and_again_fails(tmp_path: Path, ray: Any) -> 
         trial._handle.status()
     assert not ray.cancel.called
     ray.get.return_value = [(name, "once more", 0.0, [])]
-    assert reason(trial).startswith(f"its process died: Ray: it was begun {2 + RETRIES} times and came to no end")
+    assert reason(trial).startswith(f"its process died: Ray: it was started {2 + RETRIES} times and never ended")
     assert ray.cancel.called
 
 

@@ -84,14 +84,14 @@ def test_what_is_over_is_left_as_it_is(tmp_path: Path) -> None:
     """It may be a result that was verified and signed."""
     earlier = session(tmp_path, END, EXAMINED)
     before = files(earlier)
-    with pytest.raises(UsageError, match="there is nothing to go on with"):
+    with pytest.raises(UsageError, match="there is nothing to resume"):
         to_be_resumed(earlier, CASE, CONFIG)
     assert files(earlier) == before
 
 
 def test_a_search_without_a_network_is_over_when_it_has_ended(tmp_path: Path) -> None:
     earlier = session(tmp_path, END, status="failed")
-    with pytest.raises(UsageError, match="no trial came to a good end: there is nothing to go on with"):
+    with pytest.raises(UsageError, match="no trial came to a good end: there is nothing to resume"):
         to_be_resumed(earlier, CASE, CONFIG)
 
 
@@ -111,7 +111,7 @@ def test_another_configuration_is_told_by_its_settings(tmp_path: Path) -> None:
 def test_an_edited_journal_and_one_that_is_held(tmp_path: Path) -> None:
     earlier = session(tmp_path, END)
     journal = Journal(earlier / CASE / "search")
-    with pytest.raises(UsageError, match="is searching there; one driver at a time"):
+    with pytest.raises(UsageError, match="is searching there; only one driver at a time"):
         to_be_resumed(earlier, CASE, CONFIG)
     journal.close()
     path = earlier / CASE / "search" / FILE
@@ -130,7 +130,7 @@ def test_a_record_whose_journal_is_gone_says_so(tmp_path: Path) -> None:
     (later / CASE / "events.jsonl").write_text(log)
     assert collect(later / CASE).drivers == 2
     (earlier / CASE / "search" / FILE).unlink()
-    with pytest.raises(ValueError, match="whose journal is not there"):
+    with pytest.raises(ValueError, match="whose journal is missing"):
         collect(later / CASE)
 
 

@@ -101,8 +101,8 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
 
     before, sessions = events(killed), sorted(resumed.iterdir())
     for options, expected in (
-        ((), "has ended, and its best network is judged: there is nothing to go on with"),
-        (("--max-trials", "5"), "has another configuration: max_trials (2 there, 5 here); repeat the options"),
+        ((), "has ended, and its best network is judged: there is nothing to resume"),
+        (("--max-trials", "5"), "has another configuration: max_trials (2 there, 5 here); repeat its options"),
     ):
         with search(resumed, "--resume", str(resumed / "latest"), *options) as running:
             output, _ = running.communicate(timeout=120)

@@ -229,7 +229,7 @@ def test_a_file_with_another_number_of_trials_than_it_was_left_with_is_refused(
         study.ask(number, PLAIN)
     monkeypatch.setattr("proofmark.automl.search.study.MOST", 2)
     (tmp_path / "study.1.jsonl").touch()
-    with pytest.raises(UsageError, match=rf"study\.jsonl: {reason}.* bring it back") as refused:
+    with pytest.raises(UsageError, match=rf"study\.jsonl: {reason}.* restore it") as refused:
         Study(tmp_path, RANGES, seed=0)
     assert "\n" not in str(refused.value)
 

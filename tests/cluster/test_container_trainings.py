@@ -123,7 +123,7 @@ def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) 
     refused(contained.run(*look, engine.image, python="/no/python", scale="1x1"), "/no/python")
     absent = contained.house.root / "absent"
     mounts = [*contained.mounts, f"{absent}:/srv:ro"]
-    refused(contained.run(*look, engine.image, mounts=mounts, scale="1x1"), f"not for the user to see: {absent};")
+    refused(contained.run(*look, engine.image, mounts=mounts, scale="1x1"), f"not visible to the user: {absent};")
     assert not absent.exists()
     contained.give(mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
     expected = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")

@@ -65,12 +65,12 @@ def file(name: str, size: object, offset: int = 0) -> str:
 def test_what_is_no_frame_loses_the_host(tmp_path: Path, said: str) -> None:
     (tmp_path / "home").mkdir()
     connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
-    assert connection.lost == "it sent what is no frame" and connection.logs.ended is None
+    assert connection.lost == "it sent an invalid frame" and connection.logs.ended is None
     assert not (tmp_path / "rank0.log").exists()
 
 
 def test_a_host_that_never_stops_is_not_listened_to(tmp_path: Path) -> None:
-    assert heard("while True: say(b'x' * (1 << 20))", tmp_path).lost == "it sent what is no frame"
+    assert heard("while True: say(b'x' * (1 << 20))", tmp_path).lost == "it sent an invalid frame"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_what_is_wrong_with_hosts_is_told_before_anything_runs(campus: Campus) -
     assert looked.code == 0 and "all 2 hosts are ready" in looked.output, looked.output
     one_line_table(campus.infer(interface="eth7"), "of 2 hosts 2 are not ready", "interface eth7 is missing")
     ran = campus.infer("-n", "2")
-    assert ran.code == 4 and "leave -n out" in ran.output, ran.output
+    assert ran.code == 4 and "remove -n" in ran.output, ran.output
 
 
 @pytest.mark.parametrize(

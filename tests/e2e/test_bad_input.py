@@ -38,7 +38,7 @@ from tests.reports.xunit2 import ended, suites
         (["--set", ""], ["--set: expected a value, found none"]),
         (["--container-engine=podman"], ["--container-engine needs --container, which says what it runs"]),
         (["--host-config=none.yaml"], ["none.yaml", "cannot be read"]),
-        (["--judge", "record.json"], ["--judge is a command of its own", "python -m proofmark --judge RECORD..."]),
+        (["--judge", "record.json"], ["--judge is a separate command", "python -m proofmark --judge RECORD..."]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )

@@ -111,7 +111,7 @@ def test_a_user_that_keeps_nothing_apart_is_refused(house: House, user: str, exp
 
 def test_a_user_who_cannot_read_what_an_engine_needs_is_refused(house: House) -> None:
     """Pytest's own folders are closed to others, so is the vendor's package in one."""
-    one_line_answer(house.run(OPTION, USER), f"{OPTION} {USER}: that user can't read ", "let it, or name another")
+    one_line_answer(house.run(OPTION, USER), f"{OPTION} {USER}: that user can't read ", "grant access, or name another")
 
 
 def test_a_suite_without_engines_refuses_a_user_for_them(open_house: House) -> None:
@@ -142,4 +142,4 @@ def test_the_gate_refuses_a_user_of_engines(open_house: House) -> None:
     house = open_house
     arguments = ("--vendor", "fake", OPTION, USER, "--compare", "HEAD")
     ran = house.end(house.start(*arguments, before=tuple(where_others_may_read())))
-    one_line_answer(ran, "--compare with a revision", "leave --engine-user out")
+    one_line_answer(ran, "--compare with a revision", "remove --engine-user")

@@ -77,10 +77,10 @@ def test_a_case_may_have_steps_of_its_own(house: House) -> None:
     path.write_text("adapter = 1\n")
     one_line_answer(house.run("-k", "1x1", suite="training"), "training/tiny.py: expected 'adapter', an instance of")
     theirs = path.rename(path.with_name("config_A100x1x8.py"))
-    expected = "training/config_A100x1x8.py: expected 'adapter', an instance of a TrainingAdapter; it is read by nobody"
+    expected = "training/config_A100x1x8.py: expected 'adapter', an instance of a TrainingAdapter; it is never read"
     one_line_answer(house.run("-k", "1x1", suite="training"), expected)
     theirs.rename(path.with_name("tinny.py")).write_text(ADAPTER)
-    expected = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
+    expected = "training/tinny.py: is not named after a case; did you mean 'training/tiny'?"
     one_line_answer(house.run("-k", "1x1", suite="training"), expected)
 
 

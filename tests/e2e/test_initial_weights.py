@@ -31,7 +31,7 @@ def several(house: House) -> House:
 
 def test_weights_are_for_the_cases_that_take_them(several: House) -> None:
     ran = several.run(*WITH, "-k", "1x1", vendor="cpu", suite="training")
-    expected = "--weights: case tiny, profile standard, begins with fresh weights and leaves them aside"
+    expected = "--weights: case tiny, profile standard, starts with fresh weights and ignores them"
     assert ran.output.count(expected) == 1, ran.output
     for case, origin in (("given", str(several.root / "weights/given")), ("tiny", None)):
         record = TrainingRecord.load(ran.run_dir / "training" / case / "1x1" / "record.json")
@@ -41,5 +41,5 @@ def test_weights_are_for_the_cases_that_take_them(several: House) -> None:
 
 
 def test_weights_that_no_case_takes_are_refused(several: House) -> None:
-    expected = "--weights: case tiny, profile standard, begins with fresh weights: leave it out"
+    expected = "--weights: case tiny, profile standard, starts with fresh weights: remove it"
     one_line_answer(several.run(*WITH, "-k", "Tiny and 1x1", vendor="cpu", suite="training"), expected)

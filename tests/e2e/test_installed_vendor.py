@@ -55,7 +55,7 @@ def test_overrides_of_a_case_that_is_not_here_are_told(installed: Path, house: H
     ran = house.run(vendor="acme")
     assert ran.code == 0, ran.output
     (line,) = [line for line in ran.output.splitlines() if line.startswith("WARNING")]
-    assert "tinny.yaml: is named after no case" in line and "did you mean 'inference/tiny.yaml'?" in line
+    assert "tinny.yaml: is not named after a case" in line and "did you mean 'inference/tiny.yaml'?" in line
 
 
 def test_its_monitor_is_read_and_analysed(installed: Path, house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,8 @@ def test_its_option_is_in_the_help(house: House) -> None:
         ("    record_type = PrimesRecord\n", "", "'record_type' must be a subclass of"),
         ("def stages", "def steps", "abstract method"),
         ('name = "made_up"', 'name = "inference"', "its name is 'inference'; expected 'made_up'"),
-        ('"--overlook"', '"--scale"', "option --scale is there already, of suite"),
-        ('"--overlook"', '"--maxfail"', "option --maxfail is there already, of pytest"),
+        ('"--overlook"', '"--scale"', "option --scale is already defined by suite"),
+        ('"--overlook"', '"--maxfail"', "option --maxfail is already defined by pytest"),
         ("suites.made_up.counting", "suites.made_up.sieving", "its plugin suites.made_up.sieving cannot be imported"),
     ],
 )
@@ -120,7 +120,7 @@ def test_an_installed_one_of_the_same_name_is_refused(house: House) -> None:
     site.mkdir()
     (site / "METADATA").write_text("Metadata-Version: 2.1\nName: made_up\nVersion: 1.0\n")
     (site / "entry_points.txt").write_text("[proofmark.suites]\nmade_up = suites.made_up\n")
-    one_line_answer(house.run(suite="inference"), "suite 'made_up' is there more than once", "suites.made_up")
+    one_line_answer(house.run(suite="inference"), "suite 'made_up' is defined more than once", "suites.made_up")
 
 
 def test_a_case_of_another_suite_is_refused(house: House) -> None:

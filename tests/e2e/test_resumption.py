@@ -73,9 +73,11 @@ def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Ran) -> N
 def test_a_training_begun_with_other_settings_is_refused_by_their_names(house: House, finished: Ran) -> None:
     asked = ("--set", "learning_rate=0.003", "--set", "num_workers=1", "-k", "1x1", "--resume", str(finished.run_dir))
     ran = house.run(*asked, vendor="cpu", suite="training")
-    expected = "training/tiny/1x1 was begun with another configuration: learning_rate (0.002 there, 0.003 here); repeat"
+    expected = (
+        "training/tiny/1x1 was started with another configuration: learning_rate (0.002 there, 0.003 here); repeat"
+    )
     one_line_answer(ran, f"--resume {finished.run_dir}: {expected}")
-    (advice,) = [line for line in finished.output.splitlines() if line.startswith("to go on: ")]
+    (advice,) = [line for line in finished.output.splitlines() if line.startswith("to resume: ")]
     assert "--set learning_rate=0.002" in advice and advice.endswith(f"--resume results/{finished.run_dir.name}")
 
 
@@ -94,10 +96,10 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
 
 def test_a_scale_that_is_none_is_told_with_its_option(house: House) -> None:
     ran = house.run("--scale", "1x", vendor="cpu", suite="training")
-    assert ran.code == 4 and "--scale: '1x' is no scale: expected <nnodes>x<nproc>" in ran.output
+    assert ran.code == 4 and "--scale: '1x' is not a scale: expected <nnodes>x<nproc>" in ran.output
 
 
 @pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])
 def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(house: House, option: str) -> None:
-    expected = f"{option}: means nothing for cases of inference; expected some of "
+    expected = f"{option}: has no effect on cases of inference; it is for cases of "
     one_line_answer(house.run(*option.split()), expected, "training")

@@ -210,7 +210,7 @@ def test_a_run_list(house: House) -> None:
     assert ran.code == 12, "what could be run passes, and the rest was asked for"
     record = ran.training("chipx1x2")
     assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output
-    aside = "CASES: tiny:pytorch:chip:1:2:2: the embedded profile brings its own data, and leaves . aside"
+    aside = "CASES: tiny:pytorch:chip:1:2:2: the embedded profile brings its own data, and ignores ."
     assert f"WARNING host.yaml: {aside}" in ran.output
 
 
@@ -264,7 +264,7 @@ def test_the_standard_profile_needs_data(house: House) -> None:
         ((), "profile standard needs the data set: --data-dir DIR"),
         (("--data-dir", "nowhere"), "no such directory"),
         (("--data-dir", ".", "--flops-convention", "flagperf"), "suite training has no MFU by FlagPerf's FLOPs"),
-        (("--data-dir", ".", "--weights", "."), "case tiny, profile standard, begins with fresh weights"),
+        (("--data-dir", ".", "--weights", "."), "case tiny, profile standard, starts with fresh weights"),
     ):
         one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), expected)
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")

@@ -159,9 +159,9 @@ def without_its_log(record: Path) -> None:
         (edited, "its session does not verify: inference/tiny/record.json: "),
         (edited_and_listed_anew, "its logs say 1.0"),
         (torn, "its session does not verify: "),
-        (linked, "is no plain file: it is not opened"),
-        (piped, "is no plain file: it is not opened"),
-        (without_manifest, "lies in no session's folder: expected a manifest.json"),
+        (linked, "is not a regular file, so not opened"),
+        (piped, "is not a regular file, so not opened"),
+        (without_manifest, "is not in a session's folder: expected a manifest.json"),
         (without_its_log, "its session does not verify: inference/tiny/"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_record_that_cannot_be_relied_on(
 def test_another_file_of_a_session_and_a_record_that_exported_nothing(
     earlier: Earlier, suites: Mapping[str, Suite]
 ) -> None:
-    with pytest.raises(UsageError, match="is the record of no run"):
+    with pytest.raises(UsageError, match="is not the record of a run"):
         read(earlier.record.with_name("events.jsonl"), suites, default_policy())
     stricter = default_policy().model_copy(update={"least_rounds": 3})
     with pytest.raises(UsageError, match="is INSUFFICIENT by policy .*; expected a PASS"):

@@ -220,7 +220,7 @@ def test_a_record_of_another_place_schema_or_suite_is_named(session: Path, suite
     place = str(path.relative_to(session))
     assert "is not installed" in "".join(map(str, verify(session, {}).findings))
     shutil.copytree(path.parent, session / "other")
-    assert "which does not lie here" in named(session, suites)["other/record.json"]
+    assert "which does not belong here" in named(session, suites)["other/record.json"]
     for text, expected in (
         ('{"schema_version": 1}', "schema version 1"),
         ('{"schema_version": "<script>\\u001b[2J"}', "schema version '<script>\\x1b[2J'"),
@@ -242,7 +242,7 @@ def test_a_log_of_any_size_is_refused_in_bounded_memory(session: Path, suites: M
     log = record_of(session).with_name("monitor.jsonl")
     with log.open("ab") as stream:
         stream.truncate(2 << 30)
-    assert "too large to be read anew" in "".join(map(str, verify(session, suites).findings))
+    assert "too large to be read again" in "".join(map(str, verify(session, suites).findings))
 
 
 @pytest.fixture
@@ -309,7 +309,10 @@ def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked
         ((tmp_path / "nothing.json",), "No such file"),
         ((session,), f"is a directory; name the records in it: {path}"),
         ((tmp_path / "empty",), "is a directory; expected a run's record.json, and there is none in it"),
-        ((path.with_name("events.jsonl"),), "events.jsonl: not a run record: it is no JSON, or more than one value"),
+        (
+            (path.with_name("events.jsonl"),),
+            "events.jsonl: not a run record: it is not JSON, or it is more than one value",
+        ),
         ((path, "--allowed-signers", path), "--allowed-signers is for --verify"),
     ):
         line = looked_at("--judge", *arguments)

@@ -68,7 +68,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (f"{BERT}/environment_variables.sh", "ACME_CACHE", "taken over", "environment.yaml"),
         (f"{BERT}/environment_variables.sh", "ACME_GEMM_DTYPE", "illegal", "declare it in training_precisions"),
         (f"{BERT}/environment_variables.sh", "LD_PRELOAD", "illegal", "changes which code runs"),
-        (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could tell"),
+        (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could compute"),
         (f"{BERT}/requirements.txt", "h5py", "taken over", "requirements"),
         (f"{BERT}/requirements.txt", "acme-ext", "refused", "install it yourself"),
         (f"{RESNET}/config_Z100x1x8.py", "lr", "renamed", "learning_rate: 0.8"),
@@ -314,7 +314,9 @@ def test_what_computes_is_refused_with_its_line_and_the_rest_is_read(tmp_path: P
         ],
         *[(8, "weight_decay"), (10, "gradient_accumulation_steps"), (11, "log_freq")],
     }
-    assert "imports torch_acme, which is no file of the adaptation" in row(moved, file, "line: import torch_acme").why
+    assert (
+        "imports torch_acme, which is not a file of the adaptation" in row(moved, file, "line: import torch_acme").why
+    )
     assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
 
 
@@ -338,7 +340,7 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
     [
         ("a = [1]\n" + "a = [a, a]\n" * 40, "is larger than a setting can be: a = [a, a]"),
         ("a = [1]\n" + "a = [a]\n" * 40, "is larger than a setting can be: a = [a]"),
-        ("a = {'x' * 3: 1}\n", "has a key that is no text"),
+        ("a = {'x' * 3: 1}\n", "has a key that is not text"),
         ("a = 'xx'\n" + "a = a + a\n" * 40, "computes: a + a"),
         ("a = 'x'\n" + "a += a\n" * 40, "computes: a += a"),
         ("".join(f"a{n} = 1\n" for n in range(2500)), "is where reading ends"),
@@ -361,9 +363,9 @@ def _large() -> str:
     [
         (lambda: _large().encode(), "larger than 1 MiB"),
         (lambda: "x = 'schön'".encode("latin-1"), "not UTF-8"),
-        (lambda: b"x = (1\n", "is no Python: '(' was never closed (line 1)"),
-        (lambda: b"x = 1\0", "is no Python"),
-        (lambda: b"x = " + b"(" * 5000 + b")" * 5000, "is no Python"),
+        (lambda: b"x = (1\n", "is not valid Python: '(' was never closed (line 1)"),
+        (lambda: b"x = 1\0", "is not "),
+        (lambda: b"x = " + b"(" * 5000 + b")" * 5000, "is not "),
         (lambda: b"x = " + b"-" * 5000 + b"1", ""),
         (lambda: "\ufefflearning_rate = open('a')".encode(), "computes: open('a')"),
     ],
@@ -388,7 +390,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read(
 def test_a_name_of_no_chip_or_two_is_illegal(tmp_path: Path, name: str) -> None:
     moved = again(tmp_path, {f"{BERT}/{name}.py": "learning_rate = 3e-4\n"})
     found = row(moved, f"{BERT}/{name}.py", "")
-    assert (found.fate == "illegal" and "expected one chip" in found.why) or "is no scale" in found.why
+    assert (found.fate == "illegal" and "expected one chip" in found.why) or "is not a scale" in found.why
 
 
 @pytest.mark.parametrize("name", ["../acme", "acme/..", "", "class", "a-b", "acme\n", "ácme", "$(id)", "9acme"])
@@ -474,8 +476,8 @@ BASE = "training/benchmarks/bert/pytorch/config"
     [
         (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params += more()\n', "computes: more()"),
         (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params.append("lr")\n', "computes"),
-        (f"{BASE}/mutable_params.py", "mutable_params = (\n", "is no Python"),
-        (f"{BASE}/mutable_params.py", "mutable_params = 'vendor'\n", "is no list of names there"),
+        (f"{BASE}/mutable_params.py", "mutable_params = (\n", "is not valid Python"),
+        (f"{BASE}/mutable_params.py", "mutable_params = 'vendor'\n", "is not a list of names there"),
     ],
 )
 def test_of_a_list_that_cannot_be_read_nobody_says_what_is_not_on_it(
@@ -562,7 +564,7 @@ def test_a_variable_that_has_no_name_is_told(tmp_path: Path, name: str) -> None:
     found = row(
         again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")}), TEST_CONF, "ACCE_VISIBLE_DEVICE_ENV_NAME"
     )
-    assert found.fate == "illegal" and "is no variable's name" in found.why
+    assert found.fate == "illegal" and "is not a valid variable name" in found.why
 
 
 @pytest.mark.parametrize("chip", ["../../x", "Z 1", "-", "A100xB100", "A100_H100", "A100-H100", "H100andA100"])
@@ -570,16 +572,16 @@ def test_a_chip_that_is_none_or_two_is_not_taken_over(tmp_path: Path, chip: str)
     key = f"bert:pytorch:{chip}:1:8:1"
     moved = again(tmp_path, {TEST_CONF: f"VENDOR = 'acme'\nCASES = {{{key!r}: '/data'}}\n"})
     found = row(moved, TEST_CONF, f"CASES: {key}")
-    assert found.fate == "illegal" and ("names two chips" in found.why or "is no scale" in found.why)
+    assert found.fate == "illegal" and ("names two chips" in found.why or "is not a scale" in found.why)
     (tmp_path / "host.yaml").write_text(f"CASES: {{'{key}': x}}\n")
-    with pytest.raises(ConfigurationError, match="names two chips|is no scale"):
+    with pytest.raises(ConfigurationError, match="names two chips|is not a scale"):
         load_host_file(tmp_path / "host.yaml")
 
 
 def test_a_key_that_moves_what_is_shown_is_refused(tmp_path: Path) -> None:
     text = 'CASES = {"bert:pytorch:Z\\x1b[2J:1:8:1": "/data"}\n'
     moved = again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")})
-    assert "is no plain value" in row(moved, TEST_CONF, "CASES").why and "runs.yaml" not in moved.files
+    assert "is not a plain value" in row(moved, TEST_CONF, "CASES").why and "runs.yaml" not in moved.files
 
 
 @pytest.mark.parametrize(
@@ -616,7 +618,7 @@ def test_a_file_of_a_compiler_under_another_name_is_named(tmp_path: Path) -> Non
     names = ("acme_forge.yaml", "forge.yaml", "acme/forge.yaml", "acme_configurations.yml")
     files = {f"{folder}/{name}": "batch_size: 64\n" for name in (*names, "other.yaml", "acme_pro.yaml")}
     moved = again(tmp_path, files | {"inference/inference_engine/acme_pro/x.py": ""})
-    found = [each for each in moved.rows if each.why.startswith("is read by nobody: expected acme_configurations.yaml")]
+    found = [each for each in moved.rows if each.why.startswith("is never read: expected acme_configurations.yaml")]
     assert {each.file for each in found} == {f"{folder}/{name}" for name in names}
 
 
@@ -650,7 +652,7 @@ def test_another_vendors_settings_whose_name_begins_alike_are_left_to_it(tmp_pat
     ],
 )
 @pytest.mark.parametrize(
-    "content, expected", [("x = 'schön'".encode("latin-1"), "not UTF-8"), (b"x = (", "is no Python")]
+    "content, expected", [("x = 'schön'".encode("latin-1"), "not UTF-8"), (b"x = (", "is not valid Python")]
 )
 def test_code_that_cannot_be_read_is_told_so(tmp_path: Path, file: str, content: bytes, expected: str) -> None:
     (write(tmp_path / "FlagPerf") / file).write_bytes(content)

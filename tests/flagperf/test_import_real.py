@@ -94,7 +94,7 @@ def test_settings_whose_name_nobody_finds_are_told(tmp_path: Path) -> None:
     moved = again(tmp_path, {f"{BERT}/{name}": "lr = 1\n" for name in names})
     for name in names:
         (found,) = rows(moved, f"{BERT}/{name}")
-        assert found.fate == "illegal" and "is no config_<chip>x<nodes>x<processes>.py" in found.why
+        assert found.fate == "illegal" and "is not a config_<chip>x<nodes>x<processes>.py" in found.why
     assert not rows(moved, f"{BERT}/config_common.py"), "settings import it"
 
 
@@ -121,7 +121,7 @@ def test_a_file_of_settings_with_code_in_it_is_read(tmp_path: Path) -> None:
         *("line: import torch_acme", "line: from acme.modules import Layer", "line: print('done')"),
         *("log_freq", "eval_batch_size", "max_steps", "train_batch_size"),
     }
-    assert refused["line: import torch_acme"].endswith("no file of the adaptation: nothing of that is read")
+    assert refused["line: import torch_acme"].endswith("not a file of the adaptation, so it is not read")
     by_hand = [row for row in moved.rows if row.file == EIGHT and row.fate == "by hand"]
     assert [row.key for row in by_hand] == ["line: from torch.cuda.amp import GradScaler", "scaler"]
     assert {row.here for row in by_hand} == {"vendors/acme/training/bert.py: TrainingAdapter.autocast"}

@@ -58,7 +58,7 @@ def rows(moved: Moved, file: str, key: str) -> list[Row]:
         (f"{BASE}/_base.py", "local_rank", "redundant", "torchrun says it"),
         (f"{BASE}/_base.py", "theoryflops", "redundant", "each vendor says its own: vendors/acme/chips.yaml"),
         (f"{BASE}/_base.py", "train_data", "unknown", "nothing that is called so"),
-        (f"{BASE}/mutable_params.py", "mutable_params", "redundant", "stands in suites/training/bert.yaml"),
+        (f"{BASE}/mutable_params.py", "mutable_params", "redundant", "is in suites/training/bert.yaml"),
         ("training/benchmarks/wav2vec2/pytorch/config/_base.py", "", "unknown", "its case is not here"),
         (f"{VIT}/parameters.yaml", "weights", "redundant", "use --weights"),
         (f"{VIT}/parameters.yaml", "input_size", "redundant", "the same here (image_size)"),
@@ -202,7 +202,7 @@ def test_a_second_backend_is_told(tmp_path: Path) -> None:
 def test_what_is_no_backends_name_is_not_taken_over(tmp_path: Path) -> None:
     common = f"{BERT}/config_common.py"
     moved = again(tmp_path, {common: FILES[common].replace("xccl", "x ccl")})
-    assert rows(moved, common, "dist_backend")[0].why == "is no backend's name"
+    assert rows(moved, common, "dist_backend")[0].why == "is not a backend's name"
     assert 'distributed_backend = "gloo"' in moved.files["vendors/acme/__init__.py"]
 
 

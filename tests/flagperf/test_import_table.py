@@ -99,7 +99,7 @@ def test_of_cases_that_are_not_here_no_name_is_called_near_that_is_not_like_it(t
 def test_an_engine_whose_file_no_module_may_be_called_is_told_so(tmp_path: Path) -> None:
     engine = "inference/inference_engine/acme/forge"
     moved = again(tmp_path, {f"{engine}-2.py": FILES[f"{engine}.py"], f"{engine}_2.py": "x = 1\n"})
-    assert "its name is none that a module may have" in rows(moved, f"{engine}-2.py")[0].why
+    assert "its name cannot be a module's" in rows(moved, f"{engine}-2.py")[0].why
     assert rows(moved, f"{engine}_2.py")[0].why == "defines no InferModel that can be called"
 
 
@@ -162,5 +162,5 @@ def test_a_mount_of_a_driver_is_taken_over_and_of_another_the_rule_is_told(tmp_p
     by_option = {row.value: row for row in rows(moved, TEST_CONF, "ACCE_CONTAINER_OPT")}
     assert [row.fate for row in by_option.values()] == ["renamed", "renamed", "illegal", "illegal"]
     assert by_option["-v=/opt/acme:/opt/acme"].here.endswith("container.yaml: mounts: /opt/acme:/opt/acme:ro")
-    assert "its user writes into cluster.yaml, under mounts" in by_option["-v=/data:/data"].why
+    assert "the user may add other paths in cluster.yaml, under mounts" in by_option["-v=/data:/data"].why
     assert "write /opt/a:/opt/a:ro" in by_option["-v=/opt/a:/opt/a:rw"].why

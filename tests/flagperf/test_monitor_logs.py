@@ -35,7 +35,7 @@ def test_cards_and_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert first["cards"][0]["memory_used"] == {"unit": "MiB", "lowest": 1234, "mean": 1234, "highest": 1234}
     assert first["cards"][0]["power"] == {"unit": "W", "lowest": 56, "mean": 56, "highest": 56}
     assert second["host"] == {"unit": "W", "lowest": 1200, "mean": 1300, "highest": 1400}
-    assert (third["samples"], third["others"], third["host"]["highest"]) == (1, 1, 0.25), "7 is no share"
+    assert (third["samples"], third["others"], third["host"]["highest"]) == (1, 1, 0.25), "7 is not a share"
 
 
 def test_a_card_that_does_not_answer_is_nobody_elses_reading(
@@ -76,7 +76,7 @@ def test_files_that_are_none_are_all_told_at_once(tmp_path: Path, capsys: pytest
     assert read(*(tmp_path / name for name in contents), tmp_path / "missing.log", tmp_path) == 4
     captured = capsys.readouterr()
     assert captured.out == "" and "Traceback" not in captured.err
-    assert captured.err.count("is no log of FlagPerf's monitors") == len(contents)
+    assert captured.err.count("is not a log of FlagPerf's monitors") == len(contents)
     assert captured.err.count("cannot be read") == 2
 
 

@@ -74,20 +74,20 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     "changes, words",
     [
         ({"boot_file": "/bench/other/first.py"}, "is not within code_dir, /bench/code/"),
-        ({"boot_file": "/bench/code/../first.py"}, "is no Python file right within code_dir"),
+        ({"boot_file": "/bench/code/../first.py"}, "is not a Python file directly in code_dir"),
         ({"boot_file": "/bench/code/first.py"}, "boot_file: no such file"),
         ({"image": None}, "expected either `image` or `engine: {name, version}`"),
         ({"flavor": "modelarts.kat1.2xlarge", "nodes": 2}, "which has 2 of a machine's 8 cards"),
-        ({"aggregate": "per_server_mean"}, "how many independent servers there are"),
-        ({"servers": 2}, "goes with `aggregate: per_server_mean`"),
+        ({"aggregate": "per_server_mean"}, "the number of independent servers"),
+        ({"servers": 2}, "is only for `aggregate: per_server_mean`"),
         ({"endpoint": "http://modelarts.example.org"}, "it must be https://"),
         ({"endpoint": "modelarts.example.org"}, "expected https://host, without a path"),
         ({"ca_file": "none.pem"}, "ca_file: no such file"),
         ({"environment": {f"V{number}": "" for number in range(101)}}, "the platform takes 100"),
         ({"poll": [10, 1]}, "expected the shorter one first"),
-        ({"pool_id": "a b"}, "'a b' is no id"),
+        ({"pool_id": "a b"}, "'a b' is not a valid id"),
         ({"out_url": "/my.bench/runs/"}, "bucket 'my.bench' has a dot"),
-        ({"image": "team/proofmark; rm"}, "has characters that no such name has"),
+        ({"image": "team/proofmark; rm"}, "has characters that such a name cannot have"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -121,7 +121,7 @@ def test_what_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) ->
 )
 def test_secrets_are_refused_and_not_shown(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
     message = refused(tmp_path, **changes, out_url="/bench/runs")
-    assert f"cloud.yaml: {key}: a secret does not belong into this file" in message and "s3cr3t-value" not in message
+    assert f"cloud.yaml: {key}: a secret does not belong in this file" in message and "s3cr3t-value" not in message
     assert "out_url" in message, "other problems are told with it"
 
 

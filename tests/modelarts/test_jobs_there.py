@@ -284,7 +284,7 @@ def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stan
     "changes, metrics, expected",
     [
         ({"cards": 1}, [40, 60], "the platform has measured no npuUtil or gpuUtil"),
-        ({}, [40, None], "metrics of worker-0: its answer is none"),
+        ({}, [40, None], "metrics of worker-0: the service sent an invalid answer"),
         ({}, [40, 60], None),
     ],
     ids=["of cards", "one that is none", "of the processor"],
@@ -383,7 +383,7 @@ def replay(bench: Bench, stand_in: StandIn) -> None:
     "trouble, expected",
     [
         (deleted, "result throughput_1.json is missing"),
-        (not_a_number, "result throughput_1.json: 'nan' is no finite number above 0"),
+        (not_a_number, "result throughput_1.json: 'nan' is not a finite number above 0"),
         (twice, "result throughput_01.json: it is throughput_1.json a second time"),
         (higher, "result throughput_0.json: it says 1000.0, and its rank said 50.0"),
         (large, "result accuracy.json: it has 77 bytes, and a number has 64 at most"),

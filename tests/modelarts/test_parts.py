@@ -105,11 +105,11 @@ def test_triplets_are_written_and_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "key, text, expected",
     [
-        ("throughput_1.json", "", "'' is no number"),
-        ("throughput_1.json", "inf", "'inf' is no finite number"),
-        ("throughput_1.json", "0", "'0' is no finite number above 0"),
-        ("throughput_1.json", "-5", "is no finite number above 0"),
-        ("accuracy.json", "nan", "'nan' is no finite number"),
+        ("throughput_1.json", "", "'' is not a number"),
+        ("throughput_1.json", "inf", "'inf' is not a finite number"),
+        ("throughput_1.json", "0", "'0' is not a finite number above 0"),
+        ("throughput_1.json", "-5", "is not a finite number above 0"),
+        ("accuracy.json", "nan", "'nan' is not a finite number"),
         ("ranksize.json", "4", "it says 4 ranks, and the job has 2"),
     ],
 )
@@ -144,7 +144,7 @@ def test_a_job_as_the_service_shows_it() -> None:
     assert [task.name for task in view.tasks] == ["worker-9", "worker-10"] and view.restarts == 3
     assert (view.created, view.started, view.state) == (1.0, 2.5, "running")
     for content in (b"", b"{", b'{"metadata": {"id": "../x"}}', b"[]"):
-        with pytest.raises(ServiceError, match="a job: its answer is none"):
+        with pytest.raises(ServiceError, match="a job: the service sent an invalid answer"):
             wire.read(content, wire.Job, "a job")
 
 
@@ -158,7 +158,7 @@ def test_one_answer_that_cannot_be_read_ends_no_training(monkeypatch: pytest.Mon
 
     service = ModelArts.__new__(ModelArts)
     monkeypatch.setattr(service, "_asked", asked)
-    with pytest.raises(ServiceError, match="looking at job j: its answer is none") as caught:
+    with pytest.raises(ServiceError, match="looking at job j: the service sent an invalid answer") as caught:
         service.look("j")
     assert caught.value.transient
 
@@ -244,7 +244,7 @@ def test_nobody_is_led_elsewhere() -> None:
     before = len(Recorder.asked)
     with (
         serving(Elsewhere) as plain,
-        pytest.raises(ServiceError, match="307 .*nobody follows: `obs_endpoint`") as caught,
+        pytest.raises(ServiceError, match="307 .*redirects are not followed: set `obs_endpoint`") as caught,
     ):
         Obs(plain, WHO).put("bench/a", b"")
     assert len(Recorder.asked) == before + 1 and not caught.value.transient

@@ -103,7 +103,7 @@ def test_an_interrupt_ends_the_job(there: There, stand_in: StandIn, number: sign
 
 
 def test_what_cannot_be_is_told_in_one_line(there: There, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_line_answer(there.run(suite="inference"), "takes whole jobs; led from here are: inference")
+    one_line_answer(there.run(suite="inference"), "takes whole jobs only; these are run from here: inference")
     one_line_answer(there.run(flavor="modelarts.vm.cpu.8u"), "there is no flavor modelarts.vm.cpu.8u here")
     one_line_answer(
         there.house.run("--cloud-config", str(there.bench.file)), "--cloud-config is for --launcher modelarts"

@@ -94,5 +94,5 @@ def test_a_suite_outside_of_any_repository_holds_to_nothing(cases: Path) -> None
 def test_a_folder_of_sessions_is_no_session(tmp_path: Path) -> None:
     (tmp_path / "20261124-120000").mkdir()
     (tmp_path / "20261124-120000" / MANIFEST).write_text("{}")
-    with pytest.raises(UsageError, match="has sessions' folders and is none: name them, as .*20261124-120000"):
+    with pytest.raises(UsageError, match="holds sessions' folders and is not one: name them, as .*20261124-120000"):
         verify(tmp_path, SUITES)

@@ -253,7 +253,7 @@ def test_two_builds_do_not_write_one_directory(few: Path, tmp_path: Path) -> Non
 def test_a_folder_of_other_things_is_left_alone(few: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(UsageError, match="files that are no site's"):
+    with pytest.raises(UsageError, match="files that no site made"):
         made(few, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
@@ -387,13 +387,13 @@ def test_what_is_no_plain_file_is_found_and_never_opened(
     path.with_name(name).unlink(missing_ok=True)
     lay(path.with_name(name))
     found = verify(path.parent, SUITES)
-    assert not found.records and f"{name}: is no plain file: it is not opened" in map(str, found.findings)
+    assert not found.records and f"{name}: is not a regular file, so not opened" in map(str, found.findings)
     built = made(tmp_path / "in", tmp_path / "site", held)
     if name == "record.json":
-        assert built.runs == 0 and "is no plain file" in built.problems[0]
+        assert built.runs == 0 and "is not a regular file" in built.problems[0]
     else:
         (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
-        assert row["rank"] is None and "is no plain file" in row["why"]
+        assert row["rank"] is None and "is not a regular file" in row["why"]
 
 
 def test_a_run_that_passes_by_a_lax_policy_of_its_own_is_shown_unranked(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_text_and_its_tokenizer(tmp_path: Path) -> None:
     laid(tmp_path, "text/a.txt", "bert/vocab.txt")
     assert not problems_of("bert", data_dir=text, weights=weights)
     (problem,) = problems_of("bert", data_dir=text, no_validation=True)
-    assert problem == "--weights: case bert needs its tokenizer, which lies there: --weights DIR"
+    assert problem == "--weights: case bert needs its tokenizer, which is there: --weights DIR"
 
 
 def test_the_tokenizer_of_a_training_lies_in_either_folder(tmp_path: Path) -> None:

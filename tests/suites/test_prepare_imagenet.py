@@ -92,7 +92,7 @@ def test_by_a_list_of_synsets(tmp_path: Path) -> None:
         ({**IMAGES, "../../evil.JPEG": b"x"}, "found '../../evil.JPEG'"),
         ({**IMAGES, image(5): b"x"}, "the list of classes has 4 images"),
         ({image(1): b"x"}, "image 2 of 4 and 2 more is not there"),
-        ({**IMAGES, f"again/{image(1)}": b"x"}, "is there twice"),
+        ({**IMAGES, f"again/{image(1)}": b"x"}, "is in it twice"),
         ({}, "image 1 of 4 and 3 more is not there"),
     ],
 )
@@ -119,11 +119,11 @@ def test_what_is_no_archive_and_what_is_no_devkit(
     text.write_text("n1\n")
     kit, synsets = ("--devkit", str(devkit)), ("--synsets", str(text))
     for first, second, expected in [
-        (torn, kit, "no whole tar archive"),
-        (text, kit, "no whole tar archive"),
+        (torn, kit, "not a complete tar archive"),
+        (text, kit, "not a complete tar archive"),
         (linked, kit, "expected images"),
         (tmp_path / "none", kit, "No such file"),
-        (archive, ("--devkit", str(text)), "no development kit of ImageNet's"),
+        (archive, ("--devkit", str(text)), "not an ImageNet development kit"),
         (archive, ("--devkit", str(archive)), "it has no file data/"),
         (archive, synsets, "expected a WordNet ID such as n01440764"),
     ]:
@@ -144,7 +144,7 @@ def test_a_devkit_whose_meta_file_is_damaged(
     archive, kit = tar(tmp_path / "val.tar", IMAGES), tar(tmp_path / "bad.tar", files)
     assert main([str(archive), "--devkit", str(kit), "--out", str(tmp_path / "out")]) == 4
     error = capsys.readouterr().err
-    assert "no development kit of ImageNet's" in error and error.count("\n") == 1, error
+    assert "not an ImageNet development kit" in error and error.count("\n") == 1, error
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress], ids=["gz", "xz"])
@@ -158,4 +158,4 @@ def test_a_compressed_archive_that_is_damaged_within_an_image(
     bad.write_bytes(packed[:middle] + b"\x06" * 4096 + packed[middle + 4096 :])
     assert main([str(bad), "--devkit", str(devkit), "--out", str(tmp_path / "out")]) == 4
     error = capsys.readouterr().err
-    assert "no whole tar archive" in error and error.count("\n") == 1, error
+    assert "not a complete tar archive" in error and error.count("\n") == 1, error

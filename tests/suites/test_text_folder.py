@@ -102,7 +102,7 @@ def test_file_that_is_not_utf8_is_named(text: Path, tokenizer_files: Path) -> No
 
 
 def test_missing_or_damaged_tokenizer_is_refused(text: Path, tmp_path: Path, tokenizer_files: Path) -> None:
-    with pytest.raises(StepError, match="needs --weights: the tokenizer lies there"):
+    with pytest.raises(StepError, match="needs --weights: the tokenizer is there"):
         loader_of(text, None)
     with pytest.raises(StepError, match="holds no tokenizer: no tokenizer.json"):
         loader_of(text, tmp_path)

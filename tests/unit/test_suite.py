@@ -71,5 +71,5 @@ def test_a_broken_one_is_refused_in_one_line(
 def test_two_of_one_name_are_refused(site: Path) -> None:
     install(site, "first_suite", "twice", SUITE.format(name="twice"))
     install(site, "second_suite", "twice", SUITE.format(name="twice"))
-    with pytest.raises(UsageError, match="suite 'twice' is there more than once: .*; remove all but one"):
+    with pytest.raises(UsageError, match="suite 'twice' is defined more than once: .*; remove all but one"):
         find_suites(site / "suites")

@@ -131,10 +131,10 @@ def _infer(channels: int, size: int, nodes: Sequence[Node]) -> tuple[dict[str, S
     problems, broken = list[str](), set[str]()
     for node in nodes:
         if node.name in shapes or node.name in broken:
-            problems.append(f"node {node.name}: there is another of this name")
+            problems.append(f"node {node.name}: another node has this name")
             continue
         unknown = [name for name in node.inputs if name not in shapes and name not in broken]
-        problems += [f"node {node.name}: takes from {name}, which is no node before it" for name in unknown]
+        problems += [f"node {node.name}: takes from {name}, which is not an earlier node" for name in unknown]
         if unknown or any(name in broken for name in node.inputs):
             broken.add(node.name)
             continue

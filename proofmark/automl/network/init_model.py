@@ -35,7 +35,7 @@ def read_init_models(config: EffectiveConfig) -> list[InitModel]:
     if named is None:
         return []
     if not named:
-        raise ConfigurationError([Problem("init_model", "", "names no file; expected a network's, or a folder's")])
+        raise ConfigurationError([Problem("init_model", "", "names no file; expected a network's file or a folder")])
     read, problems = list[InitModel](), list[Problem]()
     for path in _files(Path(named)):
         try:
@@ -59,7 +59,7 @@ def _files(path: Path) -> Sequence[Path]:
     except OSError as error:
         raise ConfigurationError([Problem(str(path), "", f"cannot be read: {error.strerror}")]) from None
     if not 1 <= len(found) <= MOST:
-        what = f"has {len(found)} files *{SUFFIX}; expected 1 to {MOST} networks"
+        what = f"has {len(found)} *{SUFFIX} files; expected 1 to {MOST} networks"
         raise ConfigurationError([Problem(str(path), "", what)])
     return found
 
@@ -77,7 +77,7 @@ def _misfits(graph: Graph, config: EffectiveConfig, where: str) -> list[Problem]
     changed = [node.name for node in begun.nodes if graph.by_name.get(node.name) != node]
     if changed:
         what = (
-            f"trials begin with kernel_size {config.kernel_size} and dropout {config.dropout:g}, which would change it"
+            f"trials start with kernel_size {config.kernel_size} and dropout {config.dropout:g}, which would change it"
         )
         problems.append(Problem(where, f"nodes.{changed[0]}", what))
     if len(graph.nodes) > MOST_GROWN:

@@ -100,9 +100,7 @@ def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
     """
     folder = _there(run_dir, journal_folder)
     if not (its_own or (folder / FILE).is_file()):
-        raise ValueError(
-            f"it went on with an earlier session's search, whose journal is not there: {journal_folder / FILE}"
-        )
+        raise ValueError(f"it resumed an earlier session's search, whose journal is missing: {journal_folder / FILE}")
     return _Journal(folder)
 
 

@@ -48,7 +48,7 @@ class Journal:
                 chain.take(event)
             if wrong := chain.faults:
                 more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
-                raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search does not go on from it"))
+                raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search cannot be resumed from it"))
             self._log = ChainedLog(path, Seal(events=chain.events, head=chain.head))
         except BaseException:
             os.close(self._lock)
@@ -135,7 +135,7 @@ def hold(lock: int, folder: Path) -> None:
     except BlockingIOError:
         holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
         who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise UsageError(f"{folder}: {who} is searching there; one driver at a time") from None
+        raise UsageError(f"{folder}: {who} is searching there; only one driver at a time") from None
 
 
 def cut_torn_line(path: Path) -> None:

@@ -134,7 +134,7 @@ class Study:
         following = self._path(file + 1)
         if trials > MOST or (trials < MOST and following.exists()):
             what = f"it has {trials} trials, and must have {MOST} where there is {following.name}, never more"
-            raise UsageError(harmless(f"{self._path(file)}: {what}: bring it back from a copy, or begin a new search"))
+            raise UsageError(harmless(f"{self._path(file)}: {what}: restore it from a copy, or start a new search"))
 
     def _begin(self, file: int) -> None:
         """Open a file, made if it is not there."""

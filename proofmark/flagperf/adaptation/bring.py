@@ -53,13 +53,13 @@ def _tell_unread(moved: Moved) -> None:
     for path in moved.checkout.own_files:
         shown = moved.checkout.shown(path)
         if path not in moved.read and shown not in listed and not shown.startswith(whole):
-            why = "nothing here reads it: what your code or your image needs of it is yours to bring along"
+            why = "nothing here reads it: copy what your code or your image needs from it"
             moved.tell(path, 0, "", None, "unknown", why=why)
 
 
 def _write(files: dict[str, str], out: Path) -> None:
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out}: is no folder")
+        raise UsageError(f"--out {out}: is not a folder")
     there = [name for name in files if (out / name).exists() or (out / name).is_symlink()]
     if there:
         raise UsageError(f"--out {out}: {some(there, 5)} would be written over: choose an empty folder")

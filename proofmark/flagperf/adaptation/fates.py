@@ -14,14 +14,14 @@ from proofmark.literal import literal
 
 Fate = Literal["taken over", "renamed", "redundant", "differs", "illegal", "unknown", "refused", "by hand"]
 FATES: dict[Fate, str] = {
-    "taken over": "stands in our file under the same name",
-    "renamed": "stands in our file under our name for it",
-    "redundant": "need not be said: the case, the suite, or another setting of the vendor's says it",
-    "differs": "is the case's own to say, which says otherwise here; both values are told",
-    "illegal": "may not be set here; the rule is told",
-    "unknown": "nothing here has a use for it",
-    "refused": "is no literal value, so it was not read; write the value in its place",
-    "by hand": "is code, or needs what no file says: what to do is told",
+    "taken over": "is in our file under the same name",
+    "renamed": "is in our file under our name for it",
+    "redundant": "is not needed: the case, the suite, or another of the vendor's settings says it",
+    "differs": "is fixed by the case, which has another value here; both are shown",
+    "illegal": "may not be set here; the rule is shown",
+    "unknown": "is not used here",
+    "refused": "is not a literal value, so it was not read; write the value in its place",
+    "by hand": "is code, or needs what no file says; what to do is shown",
 }
 WIDEST = 48
 """Characters of a value that are shown."""

@@ -73,12 +73,12 @@ class Moved:
         known, whose = self.facts.peaks.setdefault(precision, (flops, self.checkout.shown(file)))
         if known != flops and len(self.facts.chips) < 2:  # each of several has its own
             return "illegal", {"why": f"{whose} says {known:g}: a chip has one peak at a precision"}
-        return "renamed", {"here": f"{self.chips_file}: peaks: {precision}", "why": "its source is yours to name"}
+        return "renamed", {"here": f"{self.chips_file}: peaks: {precision}", "why": "name its source yourself"}
 
     def take_backend(self, backend: str, file: Path | str) -> tuple[Fate, dict[str, str]]:
         """Keep what processes talk through; its fate. A package has one, whatever the case and the scale."""
         if not backend.replace(":", "").replace(",", "").isalnum():
-            return "illegal", {"why": "is no backend's name"}
+            return "illegal", {"why": "is not a backend's name"}
         self.facts.backend = known, whose = self.facts.backend or (backend, self.checkout.shown(file))
         if known != backend:
             return "illegal", {"why": f"{whose} says {known!r}: a vendor has one backend, for all its cases"}

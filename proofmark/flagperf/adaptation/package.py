@@ -134,7 +134,7 @@ def _move_engines(moved: Moved) -> dict[str, str]:
             moved.tell(path, 0, "", None, "refused", why=why)
             continue
         if not path.stem.isidentifier():
-            why = "its name is none that a module may have: letters, digits and underscores may stand in it"
+            why = "its name cannot be a module's: only letters, digits and underscores may be in it"
             moved.tell(path, 0, "", None, "by hand", here=f"{moved.package}/", why=why)
             continue
         if "__call__" not in {name for name, _ in functions_of(path, root)}:
@@ -207,7 +207,7 @@ def _write_chips(moved: Moved) -> None:
         return
     if len(chips) != 1:
         of = f"the adaptation is of {', '.join(chips)}" if chips else "no settings at a scale name the chip"
-        moved.not_written(moved.chips_file, f"{of}: whose peak it is, is yours to write into {moved.chips_file}")
+        moved.not_written(moved.chips_file, f"{of}: write into {moved.chips_file} which chip's peak it is")
         return
     peaks = {
         precision: {"flops": f"{flops / 1e12:.12g}e12", "source": f"FlagPerf's {file}; name the data sheet"}
@@ -234,7 +234,7 @@ def _move_peaks(moved: Moved, path: Path) -> None:
             moved.tell(path, part.lineno, key, None, "refused", why="is computed; write it into chips.yaml")
         elif not 1 <= flops < MOST:
             moved.tell(
-                path, part.lineno, key, flops, "illegal", why="is no chip's peak: leave it out, and there is no MFU"
+                path, part.lineno, key, flops, "illegal", why="is not a chip's peak: remove it; there is then no MFU"
             )
         elif key == EITHER:
             why = "FlagPerf's figure is of fp32, or of tf32 where the chip has it: write it under the one it is of"

@@ -45,7 +45,7 @@ OUTPUT = 1
 
 
 class EngineFailed(StepError):
-    """An engine raised, answered what is no answer, or its process died. `detail` is its traceback, if there is one."""
+    """An engine raised, sent an invalid answer, or its process died. `detail` is its traceback, if there is one."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         self.detail = detail

@@ -92,7 +92,7 @@ class RemoteEngine(Apart):
         try:
             made = Made.model_validate_json(json.dumps(self._ordered("make", orders)))
         except ValidationError as error:
-            raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
+            raise EngineFailed(f"the engine's process sent an invalid answer: {first_of(error)}") from None
         self.foo_time_reason = made.foo_time_reason
 
     def rehearse(self, orders: Mapping[str, Any]) -> None:
@@ -152,7 +152,7 @@ class RemoteEngine(Apart):
         """Run one batch.
 
         Raises:
-            EngineFailed: it raised, died, or answered what is no answer.
+            EngineFailed: it raised, died, or sent an invalid answer.
         """
         return self.read(self.ask(self.place(inputs)))
 
@@ -160,7 +160,7 @@ class RemoteEngine(Apart):
         """Run one batch that was placed: wait until its answer is in shared memory and the device idle, and copy it.
 
         Raises:
-            EngineFailed: it raised, died, or answered what is no answer.
+            EngineFailed: it raised, died, or sent an invalid answer.
         """
         assert isinstance(placed, Placed) and self._answer is not None
         call, placed.call = placed.call, None
@@ -173,7 +173,7 @@ class RemoteEngine(Apart):
                 message = self._enlarged(message, call.number)
             return self._copied(message, call.number)
         except (ValueError, struct.error) as error:
-            raise EngineFailed(f"the engine's process answered what is no answer: {error}") from None
+            raise EngineFailed(f"the engine's process sent an invalid answer: {error}") from None
 
     def _ready(self, placed: Placed) -> Placed:
         """With its next call, which nobody could know of before."""
@@ -198,7 +198,7 @@ class RemoteEngine(Apart):
         """
         sizes = self._ask({"do": "memory"})
         if not (isinstance(sizes, list) and len(sizes) == 2 and all(type(each) in (int, type(None)) for each in sizes)):
-            raise EngineFailed("the vendor's memory() answers no two whole numbers")
+            raise EngineFailed("the vendor's memory() did not return two whole numbers")
         return sizes[0], sizes[1]
 
     def reset_peak(self) -> None:
@@ -229,7 +229,7 @@ class RemoteEngine(Apart):
         form = protocol.SLOT_FORM.pack(protocol.SLOT, slot.number, slot.size)
         self._process.send(form, [descriptor])
         if self._process.receive() != protocol.MAPPED_FORM.pack(protocol.MAPPED, slot.number):
-            raise EngineFailed("the engine's process spoke without being asked")
+            raise EngineFailed("the engine's process sent an unexpected message")
 
     def _enlarged(self, message: bytes, number: int) -> bytes:
         """The answer to a call whose slot was too small, by way of a larger one."""
@@ -260,7 +260,7 @@ class RemoteEngine(Apart):
     def _reply(self) -> bytes:
         message = self._process.receive()
         if message[0] != protocol.REPLY:
-            raise EngineFailed("the engine's process spoke without being asked")
+            raise EngineFailed("the engine's process sent an unexpected message")
         return message
 
     def _closed_in(self) -> Isolation:
@@ -271,7 +271,7 @@ class RemoteEngine(Apart):
         """
         content = content_of(self._reply())
         if "isolation" not in content:
-            raise EngineFailed("the engine's process does not begin with how it is kept from the rest")
+            raise EngineFailed("the engine's process did not begin by saying how it is isolated")
         return content["isolation"]
 
     def _done(self, message: bytes) -> Any:
@@ -282,5 +282,5 @@ class RemoteEngine(Apart):
         """
         content = content_of(message)
         if "isolation" in content:
-            raise EngineFailed("the engine's process says a second time how it is kept from the rest")
+            raise EngineFailed("the engine's process said a second time how it is isolated")
         return content.get("done")

@@ -49,9 +49,9 @@ def content_of(message: bytes) -> Reply:
     try:
         content = _REPLY.validate_python(json.loads(message[1:]))
     except ValidationError as error:
-        raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
+        raise EngineFailed(f"the engine's process sent an invalid answer: {first_of(error)}") from None
     except (ValueError, RecursionError):
-        raise EngineFailed("the engine's process answered what is no answer: not JSON") from None
+        raise EngineFailed("the engine's process sent an invalid answer: not JSON") from None
     if "failed" in content:
         raise EngineFailed(content["failed"][: LONGEST["reason"]], content.get("detail"))
     return content

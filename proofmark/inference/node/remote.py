@@ -132,7 +132,7 @@ class RemoteProcesses:
                 yield read_node_answer(line)
             except ValueError as error:
                 self.kill()
-                reason = f"the case's host answered what is no answer, and was let go of: {error}"
+                reason = f"the case's host sent an invalid answer, and was let go of: {error}"
                 raise WorkerLost(reason) from None
 
     def _cause(self) -> str:

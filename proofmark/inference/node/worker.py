@@ -123,7 +123,7 @@ class CaseWorker:
                 continue
             except ValueError as error:
                 self.kill()
-                raise WorkerLost(f"the case's process answered what is no answer, and was ended: {error}") from None
+                raise WorkerLost(f"the case's process sent an invalid answer, and was ended: {error}") from None
             if answer is None:
                 raise self._lost()
             if "outcome" in answer:

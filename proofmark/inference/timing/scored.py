@@ -92,7 +92,7 @@ class RoundMetric:
         return 0.0
 
     def values(self) -> dict[str, float | None]:
-        """By name, the headline first: the mean over the passes; None for what of one is no finite number."""
+        """By name, the headline first: the mean over the passes; None for what of one is not a finite number."""
         for number in range(len(self._passes)):
             self._value_of(number)
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}

@@ -37,7 +37,7 @@ _USER = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@+\\-]*[A-Za-z0-9_.-])?\$?")
 
 def _is_a_user(user: str) -> str:
     if not _USER.fullmatch(user):
-        raise ValueError(f"{user!r} is no user's name")
+        raise ValueError(f"{user!r} is not a valid user name")
     return user
 
 
@@ -59,7 +59,7 @@ class ClusterHost(_Part):
     @classmethod
     def _is_an_address(cls, address: str) -> str:
         if not _HOST.fullmatch(address):
-            raise ValueError(f"{address!r} is no host's name or address")
+            raise ValueError(f"{address!r} is not a valid host name or address")
         return address
 
 
@@ -82,7 +82,7 @@ class Cluster(_Part):
     interface: str | None = Field(default=None, description="the network interface that ranks talk over")
     master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
     data_dir: str | None = Field(
-        default=None, description="where the published data lies on each host; null: as --data-dir says"
+        default=None, description="where the published data is on each host; null: as --data-dir says"
     )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
@@ -107,7 +107,7 @@ class Cluster(_Part):
         if not isinstance(hosts, list):
             raise ValueError("expected a list")
         if not hosts:  # here, so that it is told along with what else is wrong with the file
-            raise ValueError("expected at least one; leave the key out where the launcher chooses hosts, as Slurm does")
+            raise ValueError("expected at least one; remove the key where the launcher chooses hosts, as Slurm does")
         return tuple({"address": host} if isinstance(host, str) else host for host in hosts)
 
     @model_validator(mode="after")
@@ -176,7 +176,7 @@ class Cluster(_Part):
         if isinstance(word, int):
             raise ValueError("write it in quotes: without, YAML makes a number of it")
         if isinstance(word, str) and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@,-]*", word):
-            raise ValueError(f"{word!r} is no name")
+            raise ValueError(f"{word!r} is not a valid name")
         return word
 
 

@@ -23,7 +23,7 @@ MOST_CHATTER = 64 * 1024
 LONGEST = 200
 """Characters that are told of a line of errors: fish repeats a whole command, of which the program is part."""
 
-NO_FAR_END = "something else answers: no far end spoke up"
+NO_FAR_END = "something other than Proofmark answered"
 
 _UNANSWERED = 1
 """Orders that may wait for their answer at once."""
@@ -181,7 +181,7 @@ class Connection:
         except OSError as error:
             self._lose(f"its logs cannot be written here: {error}")
         except Exception:  # noqa: BLE001 (whatever a host may think of)
-            self._lose("it sent what is no frame")
+            self._lose("it sent an invalid frame")
 
     def _take(self, frame: dict[str, Any], body: bytes) -> None:
         if frame["frame"] == "answer":

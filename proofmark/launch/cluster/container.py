@@ -129,7 +129,7 @@ async def _without_disks(ask: Ask, devices: Sequence[str]) -> None:
         return
     found = await ask(["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
     if disks := found.split():
-        raise HostError(f"{disks[0]} is a disk, and no accelerator: no container is given it (container.yaml, devices)")
+        raise HostError(f"{disks[0]} is a disk, not an accelerator: no container is given it (container.yaml, devices)")
 
 
 async def _all_there(ask: Ask, paths: Sequence[str]) -> None:
@@ -138,8 +138,8 @@ async def _all_there(ask: Ask, paths: Sequence[str]) -> None:
     lacking = await ask(["sh", "-c", look, "sh", *paths], "looking at what is mounted")
     if lacking:
         raise HostError(
-            f"not there, or not for the user to see: {', '.join(lacking.splitlines())}; a container would be given it "
-            "(data directory, --weights, `checkpoints`, `mounts`): make it, or name what is there"
+            f"missing, or not visible to the user: {', '.join(lacking.splitlines())}; a container would be given it "
+            "(data directory, --weights, `checkpoints`, `mounts`): create it, or name an existing one"
         )
 
 

@@ -43,8 +43,8 @@ _INSTEAD = {
     "--volume": "write it under mounts, as /opt/acme:/opt/acme:ro",
     "--mount": "write it under mounts, as /opt/acme:/opt/acme:ro",
     "--shm-size": "write shm_size: 16g",
-    "--pull": "which image runs is for --container to say, and hosts have it",
-    "--env-file": "variables of a run stand in cluster.yaml, under environment",
+    "--pull": "--container says which image runs, and hosts have it",
+    "--env-file": "a run's variables are in cluster.yaml, under environment",
 }
 
 _SHORT = {"-v": "--volume", "-e": "--env", "-u": "--user", "-w": "--workdir"}
@@ -57,9 +57,9 @@ def _is_device(text: str) -> str:
     *paths, last = text.split(":")
     paths += [] if paths and re.fullmatch("[rwm]{1,3}", last) else [last]
     if len(paths) > 2 or not all(map(is_device_file, paths)):
-        raise ValueError(f"{text!r} is no device: expected its file, as /dev/acme0, or a CDI name, as acme.com/npu=0")
+        raise ValueError(f"{text!r} is not a device: expected a file (/dev/acme0) or a CDI name (acme.com/npu=0)")
     if any(map(is_hosts_own, paths)):
-        raise ValueError(f"{text!r} is the host's own, and no accelerator")
+        raise ValueError(f"{text!r} is the host's own, not an accelerator")
     return text
 
 
@@ -67,12 +67,12 @@ def _is_drivers(text: str) -> str:
     """A mount of what lies with a driver: read-only, at its own place, so that it covers nothing else."""
     path, target, *how = text.split(":")[:3] if text.count(":") in (1, 2) else ("", "")
     if not path.startswith("/") or not target.startswith("/"):
-        raise ValueError(f"{text!r} is no mount: expected /opt/acme:/opt/acme:ro")
+        raise ValueError(f"{text!r} is not a mount: expected /opt/acme:/opt/acme:ro")
     if not is_drivers(path):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
         raise ValueError(
-            f"{path!r} is nothing that a vendor's container sees: drivers lie below {places}; what else a host has to "
-            "show, its user writes into cluster.yaml, under mounts"
+            f"{path!r} is not visible to a vendor's container: drivers are below {places}; the user may add "
+            "other paths in cluster.yaml, under mounts"
         )
     if target != path or how != ["ro"]:
         raise ValueError(f"{text!r} is not read-only at its own place: write {path}:{path}:ro")
@@ -82,7 +82,7 @@ def _is_drivers(text: str) -> str:
 def _is_option(word: str) -> str:
     """One of OPTIONS with a value."""
     if not word.startswith("-"):
-        raise ValueError(f"{word!r} is no option: which image runs is for --container to say")
+        raise ValueError(f"{word!r} is not an option: --container says which image runs")
     name, _, value = word.partition("=")
     name = _SHORT.get(name[:2], name) if not name.startswith("--") else name
     if name in _INSTEAD:

@@ -36,7 +36,7 @@ class NodeLogs:
         """Add what follows of a file.
 
         Raises:
-            ValueError: the job leaves none of that name, something else follows, or it is too much.
+            ValueError: the job leaves no file of that name, something else follows, or it is too much.
             OSError: it can't be written here.
         """
         if self._home is None:

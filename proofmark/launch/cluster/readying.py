@@ -115,7 +115,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
     except HostError as error:
         report.problems.append(str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        report.problems.append(f"its answer is none: {type(error).__name__}: {error}")
+        report.problems.append(f"it sent an invalid answer: {type(error).__name__}: {error}")
         report.facts = {}
     except OSError as error:
         report.problems.append(f"this machine: {error}")
@@ -179,7 +179,7 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
         raise HostError(f"its requirements cannot be installed: {'; '.join(why)[-600:]}")
     (python,) = ran["output"].strip().splitlines()[-1:] or [""]
     if not python.startswith(f"{link.work_dir}/environments/"):
-        raise HostError(f"its requirements were installed, but {setup.cluster.python} says not where")
+        raise HostError(f"its requirements were installed, but {setup.cluster.python} does not say where")
     return str(python)
 
 
@@ -208,7 +208,7 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
     laid = await connection.ask("lay_out")
     if laid["edited"]:
         names = some(laid["edited"], 5)
-        link.report.problems.append(f"edited on the host: {names}; remove {laid['code']} to have it sent anew")
+        link.report.problems.append(f"edited on the host: {names}; remove {laid['code']} to have it sent again")
     link.code = laid["code"]
 
 

@@ -99,9 +99,9 @@ def facts(output: str) -> dict[str, Any]:
         lines = output.strip().splitlines() or ["nothing"]
         return Description.model_validate(parse_json(lines[-1])).model_dump(mode="json")
     except ValidationError as error:
-        raise ValueError(f"it answers what is no description: {first_of(error)}") from None
+        raise ValueError(f"it sent an invalid description: {first_of(error)}") from None
     except (ValueError, RecursionError):
-        raise ValueError(f"it answers what is no description: {harmless(lines[-1][:200])}") from None
+        raise ValueError(f"it sent an invalid description: {harmless(lines[-1][:200])}") from None
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def find_launcher(name: str) -> FoundLauncher:
         known = available_launchers()
         raise UsageError(f"unknown launcher '{name}': there are {', '.join(known)}{hint(name, known)}")
     if len(targets) > 1:
-        raise UsageError(f"launcher '{name}' is there more than once: {', '.join(targets)}; remove all but one")
+        raise UsageError(f"launcher '{name}' is defined more than once: {', '.join(targets)}; remove all but one")
     module = imported(targets[0], f"launcher '{name}'")
     found = getattr(module, "launcher", None)
     if not isinstance(found, FoundLauncher):

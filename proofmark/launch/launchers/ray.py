@@ -13,11 +13,11 @@ class _OnRay(TaskLauncher):
     options = {
         "--ray-address": {
             "metavar": "HOST:PORT",
-            "help": "the Ray cluster that --launcher ray places trials on (one of this machine alone)",
+            "help": "the Ray cluster on which --launcher ray places trials (a new one on this machine)",
         },
         "--ray-resource": {
             "metavar": "NAME",
-            "help": "the resource that a trial's devices are there (GPU; CPU where the device is the processor)",
+            "help": "that cluster's name for the devices of trials (GPU; CPU if the device is the processor)",
         },
     }
 

@@ -186,9 +186,9 @@ def _probe(address: str) -> None:
         raise UsageError(harmless(f"--ray-address {address}: no Ray answers there in {PROBED:g} s")) from None
     if done.returncode != 0:
         said = [line for line in done.stdout.splitlines() if line.strip()]
-        why = said[-1] if said else "Ray's own code ended over it: is it a Ray of this version?"
+        why = said[-1] if said else "Ray's own code failed: does the cluster have the same version of Ray?"
         if "Unauthenticated" in done.stderr:
-            why = f"it wants another token: set {' and '.join(GUARD)} as where it was started"
+            why = f"it expects another token: set {' and '.join(GUARD)} to the values with which it was started"
         raise UsageError(harmless(f"--ray-address {address}: {why}"))
 
 

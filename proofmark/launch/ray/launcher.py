@@ -142,7 +142,7 @@ class RayHandle(Handle):
             if done:
                 self._end(self._come_to())
             elif self._executions > 1 + RETRIES:
-                self._say(f"it was begun {self._executions} times and came to no end: nodes are lost, or lack memory")
+                self._say(f"it was started {self._executions} times and never ended: nodes are lost, or lack memory")
                 self._cancel("failed")
         return self._status
 

@@ -53,7 +53,7 @@ class HandingOver:
             OSError: its directory can't be written.
         """
         if job.held:
-            raise UsageError(f"--launcher {self._setup.launcher} takes whole jobs, and {job.name} is led from here")
+            raise UsageError(f"--launcher {self._setup.launcher} takes whole jobs only; {job.name} is run from here")
         for node in range(job.nnodes):
             job.node_directory(node)
         return ServiceHandle(self._setup, job)

@@ -79,7 +79,7 @@ class RunningJob:
         deadline = time.monotonic() + ENDING
         while not (view := patience.ask(lambda: self.service.look(self.id))).ended:
             if time.monotonic() > deadline:
-                raise ServiceError(f"job {self.id} is still {view.phase}, {ENDING:.0f} s after it was to end")
+                raise ServiceError(f"job {self.id} is still {view.phase}, {ENDING:.0f} s after it should have ended")
             patience.look_again()
         return view
 

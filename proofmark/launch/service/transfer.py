@@ -107,7 +107,7 @@ class Results:
         for name, left in manifest.files.items():
             key = f"{home}/{name}"
             if not goes_home(name, leaves):
-                raise _Wrong(f"{self._prefix}{key}: the job leaves none of that name")
+                raise _Wrong(f"{self._prefix}{key}: the job leaves no file of that name")
             self._check(listed, key, left)
             self._fetch(key, folder)
             if _sha256(folder / key) != left.sha256:

@@ -59,7 +59,7 @@ class Quota:
         if size <= self._most:
             return self._disk_full(size)
         if math.isinf(size):
-            return "hid a folder in its own directory from whoever looks how much is there"
+            return "hid a folder in its own directory from the check of its size"
         return f"filled its own directory with more than the {self._most / (1 << 30):.3g} GiB {self._says}"
 
     def _disk_full(self, size: float) -> str | None:

@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise UsageError(harmless(f"{path}: not a manifest: {first}")) from None
     if manifest.sha256 is not None and manifest.sealed().text().encode() != content:
         raise UsageError(
-            f"{path}: was edited or damaged since the session ended: its text is not that of its own sha256"
+            f"{path}: was edited or damaged since the session ended: its content does not match its own sha256"
         )
     return manifest
 

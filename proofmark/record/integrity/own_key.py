@@ -36,7 +36,7 @@ class OwnKey:
             )
         self._key = path.read_bytes()
         if len(self._key) != SIZE:
-            raise ValueError(f"{path} is no key: expected {SIZE} bytes, found {len(self._key)}; remove it")
+            raise ValueError(f"{path} is not a key: expected {SIZE} bytes, found {len(self._key)}; remove it")
 
     def sign(self, *words: str) -> str:
         """A signature over words, in hexadecimal."""

@@ -80,10 +80,10 @@ def signer_of(folder: Path, allowed: Path) -> str:
     except OSError as error:
         raise UsageError(f"--allowed-signers {allowed}: cannot be read: {error.strerror}") from None
     if signature.is_symlink() or not signature.is_file():
-        raise BadSignature("is not there: nobody has signed the manifest")
+        raise BadSignature("is missing: nobody has signed the manifest")
     principals, complaint = _principals(signature, allowed)
     if complaint is not None or not principals:
-        raise BadSignature(f"is of no signer that {allowed} allows: {complaint or 'unknown key'}")
+        raise BadSignature(f"is not by a signer that {allowed} allows: {complaint or 'unknown key'}")
     complaint_of = dict[str, str]()
     for principal in itertools.chain(principals, _of_each_line(signature, allowed)):
         if principal not in complaint_of:

@@ -127,7 +127,7 @@ def _read(path: Path, root: Path | None) -> str:
         raise ValueError(f"it is a link out of {root}; put the file itself there")
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # a pipe without a writer blocks
         if root is not None and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         os.set_blocking(stream.fileno(), True)
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
@@ -189,7 +189,7 @@ def _not_plain(item: Any) -> str | None:
         except UnicodeEncodeError:
             return "not valid YAML: text that UTF-8 cannot hold"
         if found := _UNSEEN.search(item):
-            return f"text with {found[0].encode('unicode_escape').decode()}, which moves what is shown; leave it out"
+            return f"text with {found[0].encode('unicode_escape').decode()}, which alters what is shown; remove it"
     elif not isinstance(item, bool | int | float | list | dict | None):
-        return f"a {type(item).__name__} is no plain value; write it in quotes, or as a list"
+        return f"a {type(item).__name__} is not a plain value; write it in quotes, or as a list"
     return None

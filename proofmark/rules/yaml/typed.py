@@ -68,7 +68,7 @@ def problems_of(
             message = f"{_expected(message)}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
     more = len(found) - MOST
-    return problems + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])
+    return problems + ([Problem(where, "", f"and {more} more problems")] if more > 0 else [])
 
 
 def _expected(message: str) -> str:

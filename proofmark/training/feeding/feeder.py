@@ -95,7 +95,7 @@ class Feeder:
             elif ready[rank] & select.POLLHUP:
                 break
             else:  # it is there, and has said nothing, or that it says nothing more
-                raise ValueError("it says what is no word")
+                raise ValueError("it sent an unknown request")
         self._counts.end()
 
     def _said(self) -> bytes:
@@ -118,7 +118,7 @@ class Feeder:
     def _begin(self, message: bytes) -> None:
         _, epoch, first = words.BEGIN_FORM.unpack(message)
         if (epoch or first) and not self._resumed:
-            raise ValueError(f"it begins at batch {first} of epoch {epoch}, and there is no checkpoint")
+            raise ValueError(f"it begins at batch {first} of epoch {epoch} without a checkpoint")
         self._counts.begin_at(epoch, first)
         self._begun = True
 

@@ -73,7 +73,7 @@ class OnRequest:
     def _asked(self, message: bytes) -> tuple[int, list[list[int]]]:
         """What a request is for."""
         if message[0] != words.REQUEST or len(message) != words.REQUEST_FORM.size:
-            raise ValueError("it says what is no word")
+            raise ValueError("it sent an unknown request")
         _, epoch, lists, samples = words.REQUEST_FORM.unpack(message)
         items = self._loader.items
         if lists > items + MORE or samples > 2 * (items + lists):  # one that is alone comes twice

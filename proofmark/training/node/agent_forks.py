@@ -60,7 +60,7 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     elif declared:
         raise StepError(f"this torchrun's ranks can't be given what environment.yaml declares: {', '.join(declared)}")
     elif ends is not None:
-        raise StepError("this torchrun starts ranks otherwise than is known: they can't be given their data")
+        raise StepError("this torchrun starts ranks in an unknown way: they can't be given their data")
     return started
 
 

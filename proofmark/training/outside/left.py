@@ -93,7 +93,7 @@ def read_left(path: Path, any_form: bool = False) -> dict[str, torch.Tensor]:
     """
     try:
         if not is_plain(path):
-            raise StepError(f"{path.name}, which rank 0 left, is no plain file")
+            raise StepError(f"{path.name}, which rank 0 left, is not a regular file")
         left = load_file(path)
     except FileNotFoundError:
         raise StepError(f"rank 0 left no {path.name}") from None

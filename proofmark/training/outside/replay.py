@@ -164,14 +164,14 @@ class Replay:
             updates.unseen = f"step {which.step} was of another model"
             return Replayed(which.step, misfits=misfits)
         if not finite({name: before[name] for name in shapes}):
-            raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
+            raise StepError(f"{folder.name}: the weights that it begins with are not finite")
         lower = LOWER.get(self._config.precision)
         seeded = None
         if which.step == 1:
             seeded = all(fresh.prints[name].allows(print_of(before[name], None)) for name in own)
         if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
             updates.skip()
-            return Replayed(which.step, seeded=seeded, unseen="its gradients are no finite numbers")
+            return Replayed(which.step, seeded=seeded, unseen="its gradients are not finite")
         state, batches = read_left(folder / RANDOM).get(RANDOM), list(self._data(which))
         found = self._compared(model, before, batches, recorded, state)
         # steps between numbers of a lower precision are larger than training's
@@ -197,15 +197,15 @@ class Replay:
     def _which(self, path: Path) -> _Which:
         try:
             if not is_plain(path):
-                raise StepError(f"{path.parent.name}/{path.name} is no plain file")
+                raise StepError(f"{path.parent.name}/{path.name} is not a regular file")
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
         step = which.epoch * len(self._batches) + which.batch + 1
         if which.batch >= len(self._batches) or not path.parent.name == STEP.format(which.step) == STEP.format(step):
-            raise StepError(f"{path.parent.name}/{path.name}: {which} is no step of this training")
+            raise StepError(f"{path.parent.name}/{path.name}: {which} is not a step of this training")
         if which.step > self._steps:  # the schedule is brought to it step by step
-            raise StepError(f"{path.parent.name}/{path.name}: {which} is none of a training's {self._steps} steps")
+            raise StepError(f"{path.parent.name}/{path.name}: {which} is not among the training's {self._steps} steps")
         return which
 
     def _data(self, which: _Which) -> Iterator[tuple[Share, Batch]]:
@@ -266,7 +266,5 @@ class Replay:
                 loss.backward()  # type: ignore[no-untyped-call]
         gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
         if not finite(gradients):
-            raise StepError(
-                "a recorded step, done again in the case's own model, has gradients that are no finite numbers"
-            )
+            raise StepError("a recorded step, done again in the case's own model, has gradients that are not finite")
         return gradients

@@ -92,7 +92,7 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
         raise ConfigurationError(problems_of(error, str(path), model=_ChipsFile)) from None
     twice = _doubled([chip.name for chip in chips]) + _doubled([chip.match for chip in chips])
     if twice:
-        raise ConfigurationError([Problem(str(path), name, "is there more than once") for name in twice])
+        raise ConfigurationError([Problem(str(path), name, "is defined more than once") for name in twice])
     if sum(ways(chip.match) for chip in chips) > MOST_WAYS:
         what = "could take minutes to be searched for; expected fewer of * + ? and | in all patterns together"
         raise ConfigurationError([Problem(str(path), "match", what)])

@@ -63,7 +63,7 @@ def _take_all(
             refusal = refusal or f"{device} is in use by {_holder(device)}"
             if time.monotonic() >= deadline:
                 raise UsageError(
-                    f"{refusal}, and two sessions would measure each other: --device-wait waits for longer"
+                    f"{refusal}, and two sessions would measure each other; a larger --device-wait waits longer"
                 )
             note(f"{refusal}: waiting up to {patience:g} s (--device-wait)")
             taken = _in_time(device, deadline)

@@ -75,12 +75,12 @@ def _variable_note(vendor: Vendor) -> str | None:
 def _container_note(vendor: Vendor) -> str | None:
     kind = container_kind()
     if kind is None:
-        return "container: this is none that is known"
+        return "container: none detected"
     options = " ".join(vendor.container_options)
     hint = (
         f"it has the devices if it was started with {options}" if options else "it may not have been given the devices"
     )
-    return f"container: this is one ({kind}); {hint}"
+    return f"container: running in one ({kind}); {hint}"
 
 
 def container_kind(root: Path = Path("/")) -> str | None:

@@ -25,7 +25,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def physical_cores(root: Path = Path("/")) -> int:
-    """Those of the cores that compute by themselves: the threads of one share its arithmetic, and its peak."""
+    """The physical cores: the threads of one share its arithmetic, and its peak."""
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     topology = (root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list" for cpu in cpus)
     return min(len({_read(path) or path for path in topology}), usable_cores(root))
@@ -87,7 +87,7 @@ def container(root: Path = Path("/")) -> Known:
     inside = podman is not None or (root / ".dockerenv").exists()
     inside = inside or any(name in groups for name in ("docker", "kubepods", "containerd", "libpod"))
     if inside:
-        return Known(reason="in a container whose engine does not tell those within which image it is")
+        return Known(reason="in a container whose engine does not say which image it is")
     return Known(reason="not in a container")
 
 

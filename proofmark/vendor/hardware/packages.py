@@ -39,7 +39,7 @@ class ProcessorPackages:
 
         Raises:
             OSError: a counter can't be read any more.
-            ValueError: it is no number.
+            ValueError: it is not a number.
         """
         for package, last in self._last.items():
             now = _microjoules(package / "energy_uj")

@@ -113,7 +113,7 @@ class CocoImages(BatchDataset):
             raise StepError(f"The image {path} cannot be decoded: {error}. Replace the file.") from error
         if size != (described.width, described.height):
             what = f"{described.width}x{described.height} pixels, the image has {size[0]}x{size[1]}"
-            raise StepError(f"The image {path} is another one than its annotations are of: they say {what}.")
+            raise StepError(f"The image {path} does not match its annotations: they say {what}.")
         return (torch.from_numpy(pixels).permute(2, 0, 1).float() / 255 - self._mean) / self._std
 
 

@@ -149,9 +149,7 @@ class ContinuousText(TextFolder):
         super().__init__(root, tokenizer, max_seq_length, hidden_share, seed)
         self._first, self._last = tokenizer.cls_token_id, tokenizer.sep_token_id
         if self._first is None or self._last is None:
-            raise StepError(
-                f"The tokenizer {tokenizer.name_or_path} has no [CLS] and [SEP], which sequences lie between."
-            )
+            raise StepError(f"The tokenizer {tokenizer.name_or_path} has no [CLS] and [SEP], which sequences need.")
         ids = array("i")
         for begins in range(0, len(self._lines), LINES):
             lines = [self._lines[index] for index in range(begins, min(begins + LINES, len(self._lines)))]
@@ -215,7 +213,7 @@ def _tokenizer_directory(config: EffectiveConfig) -> str:
         places["data directory"] = config.host.data_dir
     given = {kind: path for kind, path in places.items() if path is not None}
     if not given:
-        raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer lies there.")
+        raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer is there.")
     for path in given.values():
         if any((Path(path) / name).is_file() for name in TOKENIZERS):
             return path

@@ -108,7 +108,9 @@ def _ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
         tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id,
     ]
     if None in ends:
-        raise StepError("The tokenizer has no token that begins a text (cls or bos) or none that ends it (sep or eos).")
+        raise StepError(
+            "The tokenizer has no token that begins a text (cls or bos), or none that ends one (sep or eos)."
+        )
     return ends[0], ends[1]
 
 

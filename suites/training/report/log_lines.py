@@ -20,7 +20,7 @@ class LogLines:
         self._lines: list[tuple[float, str]] = []
 
     def add(self, time: float, content: dict[str, Any]) -> None:
-        """One line. What is no finite number becomes null: a bare NaN is no JSON.
+        """One line. What is not a finite number becomes null: a bare NaN is no JSON.
 
         Args:
             time: seconds since the epoch.

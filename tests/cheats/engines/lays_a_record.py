@@ -7,7 +7,7 @@ from vendors.fake import honest
 
 WALL = "none"
 VERDICT, REASON = "PASS", ""
-SESSION = "inference/marvel/record.json: it is the record of no case of this session; somebody else laid it there"
+SESSION = "inference/marvel/record.json: it is not the record of a case of this session; somebody else put it there"
 
 
 class InferModel(honest.InferModel):

@@ -7,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, REASON = "ERROR", "hid a folder in its own directory from whoever looks how much is there"
+VERDICT, REASON = "ERROR", "hid a folder in its own directory from the check of its size"
 
 
 class InferModel(honest.InferModel):

@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Vendor
 
-REASON = "visible_devices_variable: 'CI_JOB_TOKEN' is named after no devices"
+REASON = "visible_devices_variable: 'CI_JOB_TOKEN' is not named after devices"
 
 for own in Vendor.__subclasses__():
     own.visible_devices_variable = "CI_JOB_TOKEN"

@@ -2,6 +2,6 @@
 
 from proofmark.vendor import Vendor
 
-REASON = "training_precisions: 'bf61' is no precision; expected some of fp64, fp32, tf32, fp16, bf16"
+REASON = "training_precisions: 'bf61' is not a precision; expected fp64, fp32, tf32, fp16, bf16"
 
 Vendor.training_precisions = frozenset({"bf61"})

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-REASON = "its import gave what is no answer"
+REASON = "its import gave an invalid answer"
 
 for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):

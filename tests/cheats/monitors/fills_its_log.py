@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.vendor import Reading
 
-REASON = "lines of the monitor's log are no samples (line 2: "
+REASON = "lines of the monitor's log are not samples (line 2: "
 
 
 class Monitor:

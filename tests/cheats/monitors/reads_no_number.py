@@ -2,7 +2,7 @@
 
 from proofmark.vendor import Reading
 
-REASON = "lines of the monitor's log are no samples (line 2: "
+REASON = "lines of the monitor's log are not samples (line 2: "
 
 
 class Monitor:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.vendor import Reading
 
-REASON = "line 2: isolation: is told in the first line alone"
+REASON = "line 2: isolation: is allowed in the first line only"
 
 
 class Monitor:

@@ -6,7 +6,7 @@ import time
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, REASON = "ERROR", "hid a folder in its own directory from whoever looks how much is there"
+VERDICT, REASON = "ERROR", "hid a folder in its own directory from the check of its size"
 
 
 class Adapter(TrainingAdapter):

@@ -137,7 +137,7 @@ def test_unrelated_histories_no_commit_no_repository_and_no_git(
     house: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git("checkout", "-q", "--orphan", "alone")
-    with pytest.raises(UsageError, match="HEAD is no commit yet"):
+    with pytest.raises(UsageError, match="HEAD has no commit yet"):
         changes_since("main", house)
     git("commit", "-qm", "alone")
     with pytest.raises(UsageError, match="no commit in common with HEAD$"):
@@ -145,7 +145,7 @@ def test_unrelated_histories_no_commit_no_repository_and_no_git(
     with pytest.raises(UsageError, match="is not in a git repository that can be read"):
         changes_since("main", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is none in PATH"):
+    with pytest.raises(UsageError, match="is not in PATH"):
         changes_since("main", house)
 
 

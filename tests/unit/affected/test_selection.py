@@ -90,7 +90,7 @@ def test_an_untracked_file_that_reaches_everything_is_told_with_what_to_do(tmp_p
     untracked = ("notes.log", "vendors/acme/new.py")
     found = Selection(Changes("main", "0" * 40, files, 2, untracked), ROOMS, whose(files, ROOMS))
     found.kept["training/net/1x1"] = Reach("notes.log")
-    todo = "add to .gitignore or remove what is no part of the change"
+    todo = "add to .gitignore or remove what is not part of the change"
     stray = f"; not tracked by git, and reaching everything: notes.log; {todo}"
     lines = list(selection_lines(found, "cpu", tmp_path))
     assert lines[0] == f"AFFECTED training/net/1x1: notes.log (everything){stray}"

@@ -81,8 +81,8 @@ def test_all_problems_at_once() -> None:
     )
     assert problems(value) == [
         "graph.json: node a: has a kernel of 4; expected an odd number",
-        "graph.json: node a: there is another of this name",
-        "graph.json: node b: takes from c, which is no node before it",
+        "graph.json: node a: another node has this name",
+        "graph.json: node b: takes from c, which is not an earlier node",
         "graph.json: node d: takes a vector, is given (3, 8, 8)",
         "graph.json: node f: adds (4, 4, 4) to (3, 8, 8); expected two of one shape",
         "graph.json: node g: joins (4, 4, 4) and (3, 8, 8); expected images of one size",
@@ -101,8 +101,8 @@ def test_what_is_wrong_with_single_fields() -> None:
     [
         ((node("r", "relu", "image"), *END), "node r: nothing takes what it gives"),
         ((node("r", "relu", "image"),), "node r: it is the last and a relu; expected a dense"),
-        ((node("c", "conv", "c", channels=1, kernel=1), *END), "node c: takes from c, which is no node before it"),
-        ((node("image", "relu", "image"), *END), "node image: there is another of this name"),
+        ((node("c", "conv", "c", channels=1, kernel=1), *END), "node c: takes from c, which is not an earlier node"),
+        ((node("image", "relu", "image"), *END), "node image: another node has this name"),
         ((*END, node("n", "batch_norm", "dense"), node("d", "dense", "n", channels=2)), "node n: takes images"),
     ],
 )

@@ -397,7 +397,7 @@ def test_a_rate_that_cannot_be_is_null(tmp_path: Path, line_of: str, mfu: float 
     assert record.utilisation.mfu == mfu and kind(record) is expected
     assert (record.case, record.scale, record.tokens_per_second) == ("unknown", "unknown", None)
     if mfu is None and expected is VerdictKind.INSUFFICIENT:
-        assert "is no share of a peak" in str(record.utilisation.reason)
+        assert "is not a share of a peak" in str(record.utilisation.reason)
 
 
 def test_logs_of_two_kinds_are_no_one_case(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_tree_that_is_no_house_and_a_place_without_history_are_refused(history
     git(history, "rm", "-q", "conftest.py")
     git(history, "commit", "-qm", "gone")
     repository = Repository.of(history)
-    with pytest.raises(UsageError, match="it is no house of cases"):
+    with pytest.raises(UsageError, match="not a Proofmark checkout"):
         repository.extract(repository.commit("HEAD"), tmp_path / "out")
     with pytest.raises(UsageError, match="not a git repository"):
         Repository.of(tmp_path)
@@ -415,11 +415,11 @@ def test_a_side_answers_rounds_until_it_is_ended(tmp_path: Path) -> None:
         ("print('ERROR: no device'); sys.exit(4)", "the base's session ended: ERROR: no device"),
         (READY + "commands.readline(); os.kill(os.getpid(), 9)", "the base's session ended: without a word"),
         (READY + "commands.readline(); say(lost='its device is gone')", "the base: its device is gone"),
-        (READY + "commands.readline(); os.write(tells, b'rubbish' + b'\\n')", "what is no answer: not JSON"),
-        (READY + "commands.readline(); say(rates={'core': -1})", "what is no answer: rates.core"),
-        (READY + "commands.readline(); say(rates={'core': 'fast'})", "what is no answer: rates.core"),
+        (READY + "commands.readline(); os.write(tells, b'rubbish' + b'\\n')", "an invalid answer: not JSON"),
+        (READY + "commands.readline(); say(rates={'core': -1})", "an invalid answer: rates.core"),
+        (READY + "commands.readline(); say(rates={'core': 'fast'})", "an invalid answer: rates.core"),
         ("say(rates={'core': 1})", "answered out of turn"),
-        ("say(ready={'vendor': 3})", "what is no answer: ready.vendor"),
+        ("say(ready={'vendor': 3})", "an invalid answer: ready.vendor"),
     ],
 )
 def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program: str, expected: str) -> None:
@@ -498,12 +498,12 @@ def test_what_bounds_a_comparison_needs_one(given: dict[str, Any], tmp_path: Pat
 def test_a_revision_is_like_the_head_in_all_but_its_files(tmp_path: Path) -> None:
     config = option(tmp_path / "HEAD", compare_unlike=True)
     config.stash[SETTINGS] = SimpleNamespace(here=True, engine_user=None)
-    with ExitStack() as stack, pytest.raises(UsageError, match="leave --compare-unlike out"):
+    with ExitStack() as stack, pytest.raises(UsageError, match="remove --compare-unlike"):
         found_baseline(config, stack)
 
 
 def test_a_revision_is_not_compared_with_by_several_workers(tmp_path: Path) -> None:
-    with pytest.raises(pytest.UsageError, match="--compare with a revision .* leave -n out"):
+    with pytest.raises(pytest.UsageError, match="--compare with a revision .* remove -n"):
         comparing.pytest_configure(option(tmp_path / "HEAD", dist="load"))
     comparing.pytest_configure(option(tmp_path, dist="load"))
 

@@ -35,16 +35,16 @@ def test_an_event_is_written_when_it_is_heard_of(log: CaseLog) -> None:
 @pytest.mark.parametrize("kind", sorted(SESSIONS_OWN))
 def test_what_only_the_session_can_tell(log: CaseLog, kind: str) -> None:
     assert kind in CASE_EVENTS.kinds
-    with pytest.raises(ValueError, match=f"{kind} is no event of a case's process"):
+    with pytest.raises(ValueError, match=f"{kind} is not an event of a case's process"):
         log.take({"event": kind, "step": "init"})
 
 
 @pytest.mark.parametrize(
     "event, expected",
     [
-        ({}, "None is no event"),
-        ({"event": "applause"}, "applause is no event"),
-        ({"event": ["round"]}, "is no event"),
+        ({}, "None is not an event"),
+        ({"event": "applause"}, "applause is not an event"),
+        ({"event": ["round"]}, "is not an event"),
         ({"event": "flops"}, "flops: counted"),
         ({"event": "flops", "counted": "many"}, "flops: counted"),
         ({"event": "flops", "counted": float("inf")}, "not JSON"),

@@ -80,9 +80,9 @@ def test_values_by_the_names_that_the_case_gives(computed: Any, names: list[str]
 @pytest.mark.parametrize(
     "computed, names, expected",
     [
-        (0.5, ["a", "b"], "metric Answering: compute answers one value; the case names a, b"),
-        ({"a": 1}, ["a", "b"], "metric Answering: compute answers a; the case names b too"),
-        ({}, ["a"], "metric Answering: compute answers nothing; the case names a too"),
+        (0.5, ["a", "b"], "metric Answering: compute returns one value; the case names a, b"),
+        ({"a": 1}, ["a", "b"], "metric Answering: compute returns a; the case names b too"),
+        ({}, ["a"], "metric Answering: compute returns nothing; the case names a too"),
         ({"a": torch.ones(80)}, ["a"], r"metric Answering: a is a Tensor of shape \(80,\); expected one number"),
         ({"a": None}, ["a"], "metric Answering: a is a NoneType; expected one number"),
         ("compute", ["a"], "metric Answering: compute raises ValueError: too few samples$"),

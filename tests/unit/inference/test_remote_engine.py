@@ -583,10 +583,10 @@ def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -
 def test_a_word_that_nobody_asked_for() -> None:
     peer = Peer(lambda _: b"x")
     engine = RemoteEngine(peer)  # type: ignore[arg-type]
-    with pytest.raises(EngineFailed, match="spoke without being asked"):
+    with pytest.raises(EngineFailed, match="sent an unexpected message"):
         engine.device_memory()
     peer._answers.append(lambda _: b't{"done": [1, "all"]}')
-    with pytest.raises(EngineFailed, match="no two whole numbers"):
+    with pytest.raises(EngineFailed, match="did not return two whole numbers"):
         engine.device_memory()
 
 
@@ -618,7 +618,7 @@ def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], expected: str)
 @pytest.mark.parametrize(
     "said, expected",
     [
-        ([tells(done={"foo_time_reason": None})], "does not begin with how it is kept"),
+        ([tells(done={"foo_time_reason": None})], "did not begin by saying how it is isolated"),
         ([tells(isolation={"kind": "fortress"})], "isolation"),
         ([tells(isolation=KEPT), tells(isolation={**KEPT, "kind": "wall"})], "a second time"),
         ([tells(isolation=KEPT), tells(done={"foo_time_reason": None, "isolation": KEPT})], "isolation"),

@@ -154,7 +154,7 @@ def test_a_key_that_others_can_read_is_refused(cache: Cache) -> None:
         cache.get()
     key.chmod(0o600)
     key.write_bytes(b"short")
-    with pytest.raises(StepError, match=f"{key} is no key: expected 32 bytes, found 5"):
+    with pytest.raises(StepError, match=f"{key} is not a key: expected 32 bytes, found 5"):
         cache.get()
 
 

@@ -72,15 +72,15 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"checkpoints": "c"}, "checkpoints: expected an absolute path"),
         ({"hosts": "one"}, "hosts: expected a list"),
         ({"hosts": ["one", "one"]}, "hosts: named more than once: one"),
-        ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is no host's name or address"),
-        ({"hosts": ["a b"]}, "is no host's name or address"),
+        ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is not a valid host name or address"),
+        ({"hosts": ["a b"]}, "is not a valid host name or address"),
         ({"hosts": ["fe80::1%eth0", "fe80::2%eth0"]}, "hosts: ranks meet on the first one, and torch takes no address"),
-        ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is no user's name"),
-        ({"user": "-oProxyCommand=x"}, "user: '-oProxyCommand=x' is no user's name"),
-        ({"user": "you -x"}, "user: 'you -x' is no user's name"),
-        ({"user": "you\n"}, "user: 'you\\n' is no user's name"),
-        ({"user": "you\\"}, "is no user's name"),
-        ({"user": ""}, "user: '' is no user's name"),
+        ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is not a valid user name"),
+        ({"user": "-oProxyCommand=x"}, "user: '-oProxyCommand=x' is not a valid user name"),
+        ({"user": "you -x"}, "user: 'you -x' is not a valid user name"),
+        ({"user": "you\n"}, "user: 'you\\n' is not a valid user name"),
+        ({"user": "you\\"}, "is not a valid user name"),
+        ({"user": ""}, "user: '' is not a valid user name"),
         ({"python": "--task-prolog=x"}, "python: expected a program's name or path, found '--task-prolog=x'"),
         ({"python": ""}, "python: expected a program's name or path"),
         ({"python": "python3\n"}, "python: expected a program's name or path"),
@@ -89,9 +89,9 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"port": 0}, "port: "),
         ({"port": "22"}, "port: "),
         ({"master_port": 65536}, "master_port: "),
-        ({"interface": "eth0; rm"}, "interface: 'eth0; rm' is no name"),
-        ({"partition": "--all"}, "partition: '--all' is no name"),
-        ({"account": ""}, "account: '' is no name"),
+        ({"interface": "eth0; rm"}, "interface: 'eth0; rm' is not a valid name"),
+        ({"partition": "--all"}, "partition: '--all' is not a valid name"),
+        ({"account": ""}, "account: '' is not a valid name"),
         ({"time_limit": 10}, "time_limit: write it in quotes"),
         ({"slurm_options": ["-N4"]}, "slurm_options: expected a list of options, each beginning with --"),
         ({"slurm_options": "--gres=gpu:8"}, "slurm_options: expected a list of options"),
@@ -106,7 +106,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"slurm_options": ["--no-sh"]}, "slurm_options: --no-sh is the suite's to say"),
         ({"clear_caches": "yes"}, "clear_caches: "),
         ({"worker_dir": "/work"}, "worker_dir: unknown key"),
-        ({"hosts": []}, "hosts: expected at least one; leave the key out"),
+        ({"hosts": []}, "hosts: expected at least one; remove the key"),
     ],
 )
 def test_what_a_cluster_file_may_not_say(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
@@ -148,26 +148,26 @@ def vendor(directory: Path, *options: str) -> Any:
         ("shm_size: 16", "shm_size: "),
         ("shm_size: 16 GB", "shm_size: "),
         ("privileged: 1", "privileged: "),
-        ("mounts: [data:/data]", "mounts.0: 'data:/data' is no mount: expected /opt/acme:/opt/acme:ro"),
+        ("mounts: [data:/data]", "mounts.0: 'data:/data' is not a mount: expected /opt/acme:/opt/acme:ro"),
         ("mounts: [/data]", "mounts.0: "),
         ("mounts: /data:/data", "mounts: "),
         (
             "mounts: ['/:/host']",
-            "mounts.0: '/' is nothing that a vendor's container sees: drivers lie below /usr, /opt",
+            "mounts.0: '/' is not visible to a vendor's container: drivers are below /usr, /opt",
         ),
         ("mounts: ['/:/host:ro']", "cluster.yaml, under mounts"),
-        ("mounts: ['/var/run/docker.sock:/var/run/docker.sock:ro']", "'/var/run/docker.sock' is nothing"),
-        ("mounts: ['/opt/../root:/opt/../root:ro']", "'/opt/../root' is nothing"),
-        ("mounts: ['/opt/:/opt/:ro']", "'/opt/' is nothing"),
+        ("mounts: ['/var/run/docker.sock:/var/run/docker.sock:ro']", "'/var/run/docker.sock' is not visible"),
+        ("mounts: ['/opt/../root:/opt/../root:ro']", "'/opt/../root' is not visible"),
+        ("mounts: ['/opt/:/opt/:ro']", "'/opt/' is not visible"),
         ("mounts: ['/opt/x:/opt/x']", "is not read-only at its own place: write /opt/x:/opt/x:ro"),
         ("mounts: ['/opt/x:/opt/x:rw']", "write /opt/x:/opt/x:ro"),
         ("mounts: ['/opt/x:/work:ro']", "write /opt/x:/opt/x:ro"),
         ("devices: ['']", "devices.0: "),
-        ("devices: [acme]", "devices.0: 'acme' is no device: expected its file, as /dev/acme0, or a CDI name"),
-        ("devices: [/dev]", "is no device"),
-        ("devices: [/dev/../etc]", "is no device"),
-        ("devices: [/dev/acme0:/etc/passwd]", "is no device"),
-        ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, and no accelerator"),
+        ("devices: [acme]", "devices.0: 'acme' is not a device: expected a file (/dev/acme0) or a CDI name"),
+        ("devices: [/dev]", "is not a device"),
+        ("devices: [/dev/../etc]", "is not a device"),
+        ("devices: [/dev/acme0:/etc/passwd]", "is not a device"),
+        ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, not an accelerator"),
         *(
             (f"devices: [/dev/{name}]", f"'/dev/{name}' is the host's own")
             for name in (
@@ -186,12 +186,15 @@ def vendor(directory: Path, *options: str) -> Any:
         ("devices: ['/dev/acme0:/dev/mem:rw']", "is the host's own"),
         ("options: [1]", "options.0: "),
         ("options: --pull=always", "options: "),
-        ("options: [--pull=always]", "options.0: '--pull=always' is not among the options: which image runs is for"),
+        (
+            "options: [--pull=always]",
+            "options.0: '--pull=always' is not among the options: --container says which image",
+        ),
         ("options: [--pull, always]", "options.0: '--pull=always' is not among the options"),
         ("options: [--cap-add=ALL]", "is more than a device needs: --cap-add may be IPC_LOCK or SYS_NICE"),
         (
             "options: [--gpus, all, evil/image]",
-            "options.1: 'evil/image' is no option: which image runs is for --container",
+            "options.1: 'evil/image' is not an option: --container says which image runs",
         ),
         ("options: [--privileged]", "write privileged: true, and the record says so"),
         ("options: ['-v/:/host']", "write it under mounts, as /opt/acme:/opt/acme:ro"),
@@ -266,7 +269,7 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
     asyncio.run(_without_disks(node, [str(tmp_path)]))
     (tmp_path / "npu0").symlink_to(disk)
     for device in (tmp_path / "npu0", tmp_path):
-        with pytest.raises(HostError, match="npu0 is a disk, and no accelerator"):
+        with pytest.raises(HostError, match="npu0 is a disk, not an accelerator"):
             asyncio.run(_without_disks(node, [str(device)]))
     with pytest.raises(HostError, match="looking at the devices: .*gone"):
         asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
@@ -279,7 +282,7 @@ def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
     asyncio.run(_all_there(here, [str(tmp_path / "it's there")]))
     lacking = [str(tmp_path / name) for name in ("one", "an other")]
     far = asked(Node("far", "far", ("/bin/sh", "-c"), through_shell=True))
-    with pytest.raises(HostError, match=f"not there, or not for the user to see: {', '.join(lacking)};"):
+    with pytest.raises(HostError, match=f"missing, or not visible to the user: {', '.join(lacking)};"):
         asyncio.run(_all_there(far, [*lacking, str(tmp_path)]))
 
 

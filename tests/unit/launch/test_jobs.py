@@ -91,8 +91,8 @@ def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.Cap
     [
         ((), "running", False, None),
         (("a", "b"), "succeeded", False, None),
-        (("a", "b"), "running", False, "it is its session's, process {}, to bring it home from a, b"),
-        (("a", "b"), "running", True, "its session is gone, and with it what had not come home from a, b"),
+        (("a", "b"), "running", False, "its session, process {}, has yet to fetch it from a, b"),
+        (("a", "b"), "running", True, "its session is gone, and with it what had not been fetched from a, b"),
     ],
 )
 def test_what_has_not_come_home_is_told(
@@ -181,8 +181,8 @@ def test_a_process_of_somebody_else_is_not_touched(
 
 def test_ids_that_are_nobodys_or_anothers(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
     refused(job, capsys, "0" * 12, "there is no job 000000000000")
-    refused(job, capsys, "../../etc", "is no job's id")
-    refused(job, capsys, "\x1b[2J", "is no job's id")
+    refused(job, capsys, "../../etc", "is not a job id")
+    refused(job, capsys, "\x1b[2J", "is not a job id")
     own = index_in(str(Path(job.directory).parent)) / str(os.getuid())
     own.rename(own.with_name("77"))
     refused(job, capsys, job.id, "is another user's (uid 77)")

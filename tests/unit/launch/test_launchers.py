@@ -87,5 +87,5 @@ def test_one_that_is_broken_harms_nobody_else(install: object, source: str, expe
 def test_a_name_that_is_taken(install: object) -> None:
     assert callable(install)
     install("ssh", ACME)
-    with pytest.raises(UsageError, match="launcher 'ssh' is there more than once: .*; remove all but one"):
+    with pytest.raises(UsageError, match="launcher 'ssh' is defined more than once: .*; remove all but one"):
         find_launcher("ssh")

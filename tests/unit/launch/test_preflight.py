@@ -195,8 +195,8 @@ def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], e
     "program, expected",
     [
         ("print('Welcome'); import time; time.sleep(99)", "no answer within 2 s"),
-        ("while True: print('x' * 4096)", "no far end spoke up"),
-        ("while True: print('x' * 4096, end='')", "no far end spoke up"),
+        ("while True: print('x' * 4096)", "something other than Proofmark answered"),
+        ("while True: print('x' * 4096, end='')", "something other than Proofmark answered"),
         ("import sys; sys.exit('no such account')", "no such account"),
         ("import sys; sys.exit(3)", "exit code 3"),
     ],
@@ -227,7 +227,7 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
         return connection.lost
 
     (tmp_path / "home").mkdir()
-    assert asyncio.run(lost()) == "it sent what is no frame"
+    assert asyncio.run(lost()) == "it sent an invalid frame"
     assert [path.name for path in tmp_path.rglob("*")] == ["home"]
 
 
@@ -249,11 +249,11 @@ def test_a_hosts_description_is_its_last_line() -> None:
 @pytest.mark.parametrize(
     "said, expected",
     [
-        ("", "it answers what is no description: nothing"),
-        ("5", "it answers what is no description: Input should be a valid dictionary"),
-        ("[" * 100_000, "it answers what is no description: [[["),
-        (json.dumps(KNOWN | {"work_dir": "/"}), "it answers what is no description: work_dir: Extra inputs"),
-        (json.dumps(KNOWN | {"devices": -1}), "it answers what is no description: devices: Input should be greater"),
+        ("", "it sent an invalid description: nothing"),
+        ("5", "it sent an invalid description: Input should be a valid dictionary"),
+        ("[" * 100_000, "it sent an invalid description: [[["),
+        (json.dumps(KNOWN | {"work_dir": "/"}), "it sent an invalid description: work_dir: Extra inputs"),
+        (json.dumps(KNOWN | {"devices": -1}), "it sent an invalid description: devices: Input should be greater"),
     ],
 )
 def test_what_is_no_description_is_a_line(said: str, expected: str) -> None:

@@ -125,7 +125,7 @@ def test_rubbish_is_counted_and_named(tmp_path: Path) -> None:
     found = summarise(path, None, 0, [])
     assert found is not None and found.samples == 2
     (failure,) = found.failures
-    assert failure.startswith("4 lines of the monitor's log are no samples (line 3: Invalid JSON: ")
+    assert failure.startswith("4 lines of the monitor's log are not samples (line 3: Invalid JSON: ")
 
 
 def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_what_a_vendor_says_has_an_end(tmp_path: Path) -> None:
     seen = summarise(path, (0, 2), 1, [])
     assert seen is not None and len(seen.failures) == 18 and max(map(len, seen.failures)) < 400
     assert all(failure.isprintable() for failure in seen.failures)
-    assert seen.failures[-1] == "and 83 complaints more of that kind"
+    assert seen.failures[-1] == "and 83 more complaints of that kind"
     assert len(seen.throttled) == len(seen.foreign_processes) == 16
 
 

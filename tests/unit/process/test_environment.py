@@ -67,7 +67,7 @@ def test_no_file_is_nothing(tmp_path: Path) -> None:
         *[(name, "the suite assigns") for name in ("CUDA_VISIBLE_DEVICES", "ACME_VISIBLE_DEVICES")],
         *[(name, "the user's or the suite's") for name in ("HOME", "PATH", "TMPDIR", "XDG_CACHE_HOME")],
         *[(name, "looks like a secret") for name in ("HF_TOKEN", "ACME_API_KEY", "DB_PASSWORD")],
-        *[(name, "no variable's name") for name in ("A-B", "A B", "A=1", "9A", "")],
+        *[(name, "not a valid variable name") for name in ("A-B", "A B", "A=1", "9A", "")],
     ],
 )
 def test_variables_that_are_not_the_vendors(tmp_path: Path, name: str, why: str) -> None:
@@ -89,8 +89,8 @@ def test_variables_that_a_vendor_may_need(tmp_path: Path, name: str) -> None:
         ("variables: {A: [1]}", "variables.A: "),
         ("variables: {A: true}", "variables.A: "),
         ("variables: {A: [1], LD_PRELOAD: x}", "variables.LD_PRELOAD: LD_PRELOAD changes which code runs"),
-        ('variables: {A: "a\\nb"}', "has a value that is no line of text"),
-        ("requirements: ['-r other.txt']", "is no package with its versions"),
+        ('variables: {A: "a\\nb"}', "has a value that is not one line of text"),
+        ("requirements: ['-r other.txt']", "is not a package with versions"),
         ("requirements: ['a @ https://x.test/a.whl']", "is an address"),
         ("requirement: [a]", "requirement: unknown key"),
         ("cases: {inference/net: {vars: {}}}", "cases.inference/net.vars: unknown key"),

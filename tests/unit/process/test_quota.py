@@ -68,10 +68,7 @@ def test_a_folder_that_hides_what_it_holds(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "scandir", refused)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert (
-        Quota([tmp_path], 1 << 30).exceeded()
-        == "hid a folder in its own directory from whoever looks how much is there"
-    )
+    assert Quota([tmp_path], 1 << 30).exceeded() == "hid a folder in its own directory from the check of its size"
     lay_open(tmp_path)
     assert [path.name for path in (hidden / "below").iterdir()] == ["file"]
     assert Quota([tmp_path], 1 << 30).exceeded() is None

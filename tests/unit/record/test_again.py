@@ -97,4 +97,4 @@ def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monk
     changed = tuple(each.model_copy(update={"host": "there"}) for each in TRIALS)
     found = faults_of(record(*TRIALS), record(*changed), tmp_path)
     assert found[0] == "trials[0].host is 'here', its logs say 'there'" and len(found) == NAMED + 1
-    assert found[-1] == f"and {len(TRIALS) - NAMED} values more are not what its logs say"
+    assert found[-1] == f"and {len(TRIALS) - NAMED} more values are not what its logs say"

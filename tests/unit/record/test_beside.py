@@ -63,7 +63,7 @@ def edited(old: str, new: str) -> Callable[[Path], None]:
     [
         (Path.unlink, "No such file"),
         (link, "symbolic link"),
-        (pipe, "is no plain file"),
+        (pipe, "is not a regular file"),
         (edited('"accuracy":0.9', '"accuracy":0.8'), "is not the file that its record was saved with"),
         (lambda path: os.truncate(path, 40), "Invalid|EOF|Unterminated|Expecting"),
         (lambda path: os.truncate(path, 0), "is not the file that its record was saved with"),

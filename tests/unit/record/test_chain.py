@@ -41,7 +41,7 @@ def test_as_it_was_written(log: ChainedLog) -> None:
 def test_what_is_no_file_in_its_place_is_told_and_not_waited_for(log: ChainedLog, lay: Callable[[Path], None]) -> None:
     log.path.unlink()
     lay(log.path)
-    expected = "events.jsonl: it is no plain file, such as a pipe, and not read"
+    expected = "events.jsonl: it is not a regular file, so not read"
     assert changes(log.path, log.seal) == [expected]
     assert list(read_events(log.path)) == [{"event": CORRUPT, "what": expected}]
 

@@ -129,8 +129,8 @@ def test_a_detail_that_does_not_fit_names_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "lay, expected",
     [
-        (os.mkfifo, "it is no plain file, such as a pipe"),
-        (lambda path: path.symlink_to("/dev/zero"), "it is no plain file, such as a pipe"),
+        (os.mkfifo, "it is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is not a regular file"),
         (Path.mkdir, "Is a directory"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
         (lambda raw: {k: v for k, v in raw.items() if k != "accuracy"}, "not a run record"),
         (lambda raw: [raw], "schema version None"),
         (lambda raw: raw | {"seconds": "NaN"}, "seconds: "),
-        (lambda raw: raw | {"seconds": float("nan")}, "NaN is no finite number"),
+        (lambda raw: raw | {"seconds": float("nan")}, "NaN is not a finite number"),
         (lambda raw: raw | {"seconds": 10**30}, "larger than 64 bits"),
         (lambda raw: raw | {"schema_version": ["x" * 1000] * 1000}, "schema version ['xx"),
         (lambda raw: raw | {"\x1b[31m": 1}, r"\x1b[31m: Extra inputs"),

@@ -71,13 +71,13 @@ class TestYaml:
             ("a: !!int ''", "not valid YAML"),
             ("a: !!timestamp x", "does not fit its tag"),
             ("a: !!float ''", "not valid YAML"),
-            ("a: {b: 2026-01-01}", "a.b: a date is no plain value"),
-            ("a: [2026-01-01 10:00:00]", "a: a datetime is no plain value"),
+            ("a: {b: 2026-01-01}", "a.b: a date is not a plain value"),
+            ("a: [2026-01-01 10:00:00]", "a: a datetime is not a plain value"),
             ("a: {b: .nan}", "a.b: expected a finite number"),
             ("a: -.inf", "a: expected a finite number"),
-            ("a: !!binary aGVsbG8=", "a bytes is no plain value"),
-            ("a: !!set {x, y}", "a set is no plain value"),
-            ("a: !!omap [x: 1]", "is no plain value"),
+            ("a: !!binary aGVsbG8=", "a bytes is not a plain value"),
+            ("a: !!set {x, y}", "a set is not a plain value"),
+            ("a: !!omap [x: 1]", "is not a plain value"),
             ("? [a, b]\n: 1", "key on line 1 is not a string"),
             ("a: " + "{x: " * 60 + "1" + "}" * 60, "nested too deeply"),
             ("b: &b [x, x]\n" + "".join(f"c{n}: &c{n} [{f'*c{n - 1}, ' * 9}*b]\n" for n in range(1, 12)), "undefined"),
@@ -117,7 +117,7 @@ class TestYaml:
 
     def test_what_never_ends_is_not_read_to_its_end(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.yaml")
-        with pytest.raises(ConfigurationError, match="no regular file"):
+        with pytest.raises(ConfigurationError, match="not a regular file"):
             load_mapping(tmp_path / "pipe.yaml", tmp_path)
         with pytest.raises(ConfigurationError, match="larger than"):
             load_mapping(Path("/dev/zero"))
@@ -138,7 +138,7 @@ class TestYaml:
     @pytest.mark.parametrize("text", ["\\e[2J", "\\x07", "\\u202e", "\\u2066", "\\x9b"])
     def test_what_moves_what_is_shown_is_refused(self, text: str) -> None:
         for content in (f'a: "{text}"', f'{{"{text}": 1}}', f'a: [{{b: "x{text}"}}]'):
-            with pytest.raises(ConfigurationError, match="which moves what is shown") as caught:
+            with pytest.raises(ConfigurationError, match="which alters what is shown") as caught:
                 parse(content, "x")
             assert str(caught.value).isprintable()
 
@@ -409,7 +409,7 @@ class TestScale:
 
     @pytest.mark.parametrize("text", ["", "1", "1x", "x1x1", "0x1", "1x0", "1x-1", "A100x1", "A100", "1x1 ", "1×1"])
     def test_refused(self, text: str) -> None:
-        with pytest.raises(UsageError, match="is no scale"):
+        with pytest.raises(UsageError, match="is not a scale"):
             Scale.parse(text)
 
     @pytest.mark.parametrize(

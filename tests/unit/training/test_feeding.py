@@ -211,7 +211,7 @@ def test_without_a_checkpoint_a_rank_begins_at_the_beginning(at: tuple[int, int]
     pair = Pair(Tokens())
     pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, *at))
     pair.listened()
-    expected = f"it begins at batch {at[1]} of epoch {at[0]}, and there is no checkpoint"
+    expected = f"it begins at batch {at[1]} of epoch {at[0]} without a checkpoint"
     assert [str(raised) for raised in pair.raised] == [expected]
     assert not pair.counts.whole and pair.counts.laid == 0
 
@@ -222,7 +222,7 @@ def test_a_rank_that_is_there_and_says_nothing_has_not_ended(quiet: Callable[[so
     next(pair.fed.batches(0, 0))
     quiet(pair.end)
     pair._threads[1].join(10)
-    assert any("what is no word" in str(error) for error in pair.raised) and not pair.counts.whole
+    assert any("an unknown request" in str(error) for error in pair.raised) and not pair.counts.whole
 
 
 def test_a_rank_cannot_take_what_does_not_lie_there() -> None:

@@ -130,8 +130,8 @@ def test_a_pass_is_of_an_epoch(serve: Callable[..., Served]) -> None:
 @pytest.mark.parametrize(
     "messages, expected",
     [
-        ([b"x"], "it says what is no word"),
-        ([bytes([words.REQUEST])], "it says what is no word"),
+        ([b"x"], "it sent an unknown request"),
+        ([bytes([words.REQUEST])], "it sent an unknown request"),
         ([words.TAKEN_FORM.pack(words.TAKEN)], "it takes a batch that is not there"),
         (
             [words.REQUEST_FORM.pack(words.REQUEST, 0, 1, 1 << 30)],
@@ -205,7 +205,7 @@ class Ends(Sequences):
 
 class Raises(Sequences):
     def __getitems__(self, indices: list[int]) -> Batch:
-        raise ConnectionError("label 20 is no number")
+        raise ConnectionError("label 20 is not a number")
 
 
 IN_ANOTHER = """
@@ -242,7 +242,7 @@ def test_a_process_beside_the_rank_loads_and_ends_with_it(workers: int) -> None:
     command = [sys.executable, "-c", IN_ANOTHER, str(workers)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "."})
     lines = ran.stdout.splitlines()
-    failures = ["data/3.png can't be read", "ConnectionError: label 20 is no number", "SystemExit: I end it all"]
+    failures = ["data/3.png can't be read", "ConnectionError: label 20 is not a number", "SystemExit: I end it all"]
     ended = "the process that loads its data has ended"
     assert lines[:7] == ["[2, 1]", *failures, "3", "RuntimeError: no such data", ended], ran.stderr
     for _ in range(200):

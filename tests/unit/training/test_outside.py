@@ -134,12 +134,12 @@ def test_numbers_of_a_form_that_no_training_leaves_are_refused(tmp_path: Path, d
 
 def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / WEIGHTS)
-    with pytest.raises(StepError, match="final.safetensors, which rank 0 left, is no plain file"):
+    with pytest.raises(StepError, match="final.safetensors, which rank 0 left, is not a regular file"):
         read_left(tmp_path / WEIGHTS)
     replay, which = recorded(tmp_path), tmp_path / "noderank0" / "own0" / STEP.format(2) / WHICH
     which.unlink()
     os.mkfifo(which)
-    with pytest.raises(StepError, match="recorded-2/which.json is no plain file"):
+    with pytest.raises(StepError, match="recorded-2/which.json is not a regular file"):
         list(replay.all(which.parents[1]))
 
 
@@ -422,7 +422,7 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
     far = folder / STEP.format(7)
     far.mkdir()
     (far / WHICH).write_text(json.dumps({"step": 7, "epoch": 2, "batch": 0}))
-    with pytest.raises(StepError, match="recorded-7/which.json: .* is none of a training's 6 steps"):
+    with pytest.raises(StepError, match="recorded-7/which.json: .* is not among the training's 6 steps"):
         list(replay.all(folder))
     (far / WHICH).unlink()
     far.rmdir()
@@ -433,8 +433,8 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "rows, expected",
     [
-        (slice(None), "recorded-2: the weights that it begins with are no finite numbers"),
-        (None, "has gradients that are no"),
+        (slice(None), "recorded-2: the weights that it begins with are not finite"),
+        (None, "has gradients that are not"),
     ],
 )
 def test_a_step_of_no_finite_numbers_shows_nothing(

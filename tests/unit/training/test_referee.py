@@ -315,6 +315,6 @@ class TestApart:
         assert apart(got, [torch.zeros(2, 2)]) == float("inf")
 
     def test_nothing_is_compared_with_what_is_no_number(self) -> None:
-        with pytest.raises(Exception, match="the case's own model answers with what is no number"):
+        with pytest.raises(Exception, match="the case's own model returns something that is not a number"):
             apart([torch.zeros(2, 2)], [torch.full((2, 2), float("nan"))])
         assert apart([torch.full((2, 2), float("nan"))], [torch.ones(2, 2)]) == float("inf")

@@ -181,7 +181,7 @@ def test_energy_is_unknown_where_one_nodes_is(tmp_path: Path, unread: str) -> No
     found = seen(tmp_path, 2)
     assert found.energy_joules is None and found.energy_per_item is None and found.energy_method is None
     expected = {"no log": ("node 1: it left no monitor's log",)}
-    expected["rubbish"] = ("node 1: 1 lines of the monitor's log are no samples",)
+    expected["rubbish"] = ("node 1: 1 lines of the monitor's log are not samples",)
     assert tuple(failure.partition(" (")[0] for failure in found.failures) == expected.get(unread, ())
 
 

@@ -29,20 +29,20 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
     "text, expected",
     [
         ("network: 1", "network: expected true or false, found 1"),
-        ("readable: [opt/acme]", "readable.0: 'opt/acme' is no absolute path; did you mean '/opt/acme'?"),
+        ("readable: [opt/acme]", "readable.0: 'opt/acme' is not an absolute path; did you mean '/opt/acme'?"),
         ("environment: 3", "environment: expected a list, found 3"),
         ("networks: true", "networks: unknown key"),
         ("unix_sockets: all", "unix_sockets: "),
-        ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, and no accelerator"),
-        ("devices: ['/dev/*']", "devices.0: '/dev/*' is no device"),
-        ("devices: ['/dev/../etc/shadow']", "devices.0: '/dev/../etc/shadow' is no device"),
-        ("devices: [/root]", "devices.0: '/root' is no device"),
-        ("readable: [/root]", "readable.0: '/root' is nothing that a vendor's code sees: drivers and runtimes"),
-        ("readable: [/opt/../root]", "readable.0: '/opt/../root' is nothing"),
+        ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, not an accelerator"),
+        ("devices: ['/dev/*']", "devices.0: '/dev/*' is not a device"),
+        ("devices: ['/dev/../etc/shadow']", "devices.0: '/dev/../etc/shadow' is not a device"),
+        ("devices: [/root]", "devices.0: '/root' is not a device"),
+        ("readable: [/root]", "readable.0: '/root' is not visible to a vendor's code: drivers and runtimes"),
+        ("readable: [/opt/../root]", "readable.0: '/opt/../root' is not visible"),
         ("environment: [GITHUB_TOKEN]", "environment.0: 'GITHUB_TOKEN' is named like a secret"),
-        ("environment: ['*']", "environment.0: '*' is no variable"),
-        ("environment: ['A*']", "environment.0: 'A*' is no variable"),
-        ("environment: ['*_X']", "environment.0: '*_X' is no variable"),
+        ("environment: ['*']", "environment.0: '*' is not a variable"),
+        ("environment: ['A*']", "environment.0: 'A*' is not a variable"),
+        ("environment: ['*_X']", "environment.0: '*_X' is not a variable"),
         ("environment: [AWS_SECRET_*]", "environment.0: 'AWS_SECRET_*' is named like a secret"),
     ],
 )
@@ -149,7 +149,7 @@ for number in range(3, 1024):
 """
     add(vendors, "acme", GOOD + forges)
     for wall in (True, False):
-        with pytest.raises(UsageError, match="its import gave what is no answer"):
+        with pytest.raises(UsageError, match="its import gave an invalid answer"):
             introduce("acme", vendors, wall=wall)
 
 

@@ -225,45 +225,45 @@ def test_unknown_compiler(vendors: Path) -> None:
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("inference/net.yml", "is read by nobody: expected YAML in inference/net.yaml"),
-        ("inference/net.json", "is read by nobody: expected YAML in inference/net.yaml"),
-        ("inference/net.py", "is read by nobody: expected YAML in inference/net.yaml"),
-        ("training/net/A100x1x8.yml", "is read by nobody: expected YAML in training/net/A100x1x8.yaml"),
+        ("inference/net.yml", "is never read: expected YAML in inference/net.yaml"),
+        ("inference/net.json", "is never read: expected YAML in inference/net.yaml"),
+        ("inference/net.py", "is never read: expected YAML in inference/net.yaml"),
+        ("training/net/A100x1x8.yml", "is never read: expected YAML in training/net/A100x1x8.yaml"),
         (
             "training/net/config_A100x1x8.py",
-            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml",
+            "is never read: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml",
         ),
         (
             "training/net/config_A100x1x8.yaml",
-            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml "
-            "(what was made for FlagPerf is brought along by `python -m proofmark.flagperf import",
+            "is never read: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml "
+            "(`python -m proofmark.flagperf import",
         ),
-        ("training/net/config_A100x1x8.json", "is read by nobody: FlagPerf's settings at a scale are expected as YAML"),
+        ("training/net/config_A100x1x8.json", "is never read: FlagPerf's settings at a scale are expected as YAML"),
         (
             "training/other/config_A100x2x8.py",
-            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/<case>/A100x2x8.yaml",
+            "is never read: FlagPerf's settings at a scale are expected as YAML, in training/<case>/A100x2x8.yaml",
         ),
         (
             "inference/nett.yaml",
-            "is named after no case, so that none would read it; did you mean 'inference/net.yaml'? (what was made for",
+            "is not named after a case, so it is never read; did you mean 'inference/net.yaml'? (`python -m proofmark.",
         ),
         (
             "training/net/many.yaml",
-            "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
+            "is not named after a scale, so it is never read: expected training/net/<scale>.yaml, as A100x1x8.yaml",
         ),
         (
             "training/net.yaml",
-            "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
+            "is not named after a scale, so it is never read: expected training/net/<scale>.yaml, as A100x1x8.yaml",
         ),
-        ("inference/acme_configurations.yaml", "is named after no case, so that none would read it (what was made for"),
-        ("configurations.yaml", "is named after no case, so that none would read it (what was made for FlagPerf"),
-        ("training/net/A100_H100x1x8.yaml", "names two chips, so that none would read it: expected a file for each"),
-        ("training/net/config_A100xB100x1x8.py", "names two chips, so that none would read it"),
-        ("inference/resnet.yml", "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml"),
-        ("README.md", "is read by nobody: expected <suite>/<case>.yaml"),
-        ("config_common.py", "is read by nobody: expected <suite>/<case>.yaml"),
-        (".net.yaml.swp", "is read by nobody: expected <suite>/<case>.yaml"),
-        ("noending", "is read by nobody: expected <suite>/<case>.yaml"),
+        ("inference/acme_configurations.yaml", "is not named after a case, so it is never read (`python -m proofmark."),
+        ("configurations.yaml", "is not named after a case, so it is never read (`python -m proofmark.flagperf import"),
+        ("training/net/A100_H100x1x8.yaml", "names two chips, so it is never read: expected a file for each"),
+        ("training/net/config_A100xB100x1x8.py", "names two chips, so it is never read"),
+        ("inference/resnet.yml", "is never read: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml"),
+        ("README.md", "is never read: expected <suite>/<case>.yaml"),
+        ("config_common.py", "is never read: expected <suite>/<case>.yaml"),
+        (".net.yaml.swp", "is never read: expected <suite>/<case>.yaml"),
+        ("noending", "is never read: expected <suite>/<case>.yaml"),
     ],
 )
 def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, expected: str) -> None:
@@ -274,7 +274,7 @@ def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, expected: s
         (configs / file).touch()
     (problem,) = find_vendor("acme", vendors).stray_overrides({"inference/net": False, "training/net": True})
     assert problem.where == str(configs / name)
-    assert "brought along by `python -m proofmark.flagperf import" in problem.what
+    assert "`python -m proofmark.flagperf import" in problem.what
     assert problem.what.startswith(expected) and ("did you mean" in problem.what) == ("did you mean" in expected)
 
 
@@ -288,8 +288,8 @@ def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -
         (vendors / "acme" / file).touch()
     by_file = {Path(each.where).relative_to(vendors / "acme").as_posix(): each.what for each in found_strays(vendors)}
     assert by_file.keys() == {*theirs, *ours}
-    assert all("brought along by `python -m proofmark.flagperf import" in by_file[file] for file in theirs)
-    assert all(by_file[file] == f"is read by nobody: expected YAML in {right}" for file, right in ours.items())
+    assert all("`python -m proofmark.flagperf import" in by_file[file] for file in theirs)
+    assert all(by_file[file] == f"is never read: expected YAML in {right}" for file, right in ours.items())
 
 
 def found_strays(vendors: Path) -> list[Problem]:

@@ -23,9 +23,9 @@ def parsed(text: str) -> ast.Module:
             return ast.parse(text)
     except SyntaxError as error:
         line = f" (line {error.lineno})" if error.lineno else ""
-        raise NotLiteral(f"is no Python: {error.msg}{line}") from None
+        raise NotLiteral(f"is not valid Python: {error.msg}{line}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NotLiteral(f"is no Python that can be read: {type(error).__name__}") from None
+        raise NotLiteral(f"is not readable Python: {type(error).__name__}") from None
 
 
 def unreadable(path: Path, root: Path) -> str | None:

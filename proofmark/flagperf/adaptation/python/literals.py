@@ -133,7 +133,7 @@ def room_after(value: Any, room: int, levels: int) -> int:
 def _pairs(node: ast.Dict, value_of: Callable[[ast.expr], Any]) -> Iterator[tuple[str, Any]]:
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise NotLiteral(f"has a key that is no text: {quoted(node)}")
+            raise NotLiteral(f"has a key that is not text: {quoted(node)}")
         yield _plain(key.value, key), value_of(value)
 
 
@@ -143,7 +143,7 @@ def _plain(value: Any, node: ast.expr) -> Any:
         return value
     if isinstance(value, str) and value.isprintable():
         return value
-    raise NotLiteral(f"is no plain value: {quoted(node)}")
+    raise NotLiteral(f"is not a plain value: {quoted(node)}")
 
 
 def quoted(node: ast.AST) -> str:

@@ -180,13 +180,13 @@ class _Reader:
             return
         path = self._find(module, within)
         if path is None:
-            raise NotLiteral(f"imports {module}, which is no file of the adaptation: nothing of that is read")
+            raise NotLiteral(f"imports {module}, which is not a file of the adaptation, so it is not read")
         found = self._of_module(file, path, within)
         for alias in statement.names:
             names = [name for name in found.values if name[:1] != "_"] if alias.name == "*" else [alias.name]
             for name in names:
                 if name not in found.values:
-                    raise NotLiteral(f"imports {name}, which is no literal value in {path.name}")
+                    raise NotLiteral(f"imports {name}, which is not a literal value in {path.name}")
                 file.put(alias.asname or name, found.values[name])
 
     def _import_whole(self, file: PythonFile, aliases: Iterable[ast.alias], within: tuple[Path, ...]) -> None:
@@ -201,7 +201,7 @@ class _Reader:
                 missing.append(alias.name)
         if missing:
             named = ", ".join(missing)
-            raise NotLiteral(f"imports {named}, which is no file of the adaptation: nothing of that is read")
+            raise NotLiteral(f"imports {named}, which is not a file of the adaptation, so it is not read")
 
     def _of_module(self, file: PythonFile, path: Path, within: tuple[Path, ...]) -> PythonFile:
         """A module that a file imports."""

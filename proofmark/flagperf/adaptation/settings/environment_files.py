@@ -99,7 +99,7 @@ def _exported(number: int, words: str) -> Iterator[Line]:
         exported = re.sub(r"^export\s+", "", text)
         if text and exported == text:
             name = words[begin:].strip().partition("=")[0][:80]
-            yield Line(number, name, None, "is no line of the form export NAME=value, and is not run")
+            yield Line(number, name, None, "is not a line of the form export NAME=value, and is not run")
             return
         yield from _variables(number, exported)
         begin = end + 1
@@ -113,7 +113,7 @@ def _variables(number: int, rest: str) -> Iterator[Line]:
         rest = rest[match.end() :]
     names = re.findall(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)=", rest)
     for name in names or [rest.partition("=")[0]] * bool(rest):
-        why = "has a value that only a shell could tell, or stands behind one; write the value"
+        why = "has a value that only a shell could compute, or comes after one; write the value"
         yield Line(number, name[:80], None, why)
 
 
@@ -127,12 +127,10 @@ def requirements(text: str) -> Iterator[Line]:
             requirement = Requirement(words)
         except InvalidRequirement:
             option = words.startswith("-")
-            why = "is an option of pip's: give it to pip yourself" if option else "is no package with its versions"
+            why = "is a pip option: give it to pip yourself" if option else "is not a package with versions"
             yield Line(number, words[:80], None, why)
             continue
         if requirement.url:
-            yield Line(
-                number, requirement.name, None, "comes from an address: install it yourself, and name its version"
-            )
+            yield Line(number, requirement.name, None, "is an address: install it yourself, and give its version")
         else:
             yield Line(number, requirement.name, str(requirement))

@@ -30,11 +30,11 @@ NOT_NEEDED = {
     "FLAGPERF_PATH": "hosts are given the code",
     "FLAGPERF_PATH_HOST": "hosts are given the code",
     "FLAGPERF_PATH_CONTAINER": "containers see the code where it lies",
-    "FLAGPERF_LOG_PATH": "results lie in results, or where --results-dir says",
-    "FLAGPERF_LOG_PATH_HOST": "results lie in results, or where --results-dir says",
+    "FLAGPERF_LOG_PATH": "results are in results, or where --results-dir says",
+    "FLAGPERF_LOG_PATH_HOST": "results are in results, or where --results-dir says",
     "FLAGPERF_LOG_PATH_CONTAINER": "results come home by themselves",
     "LOG_CALL_INFORMATION": "what a process prints is kept whole",
-    "PIP_SOURCE": "pip's own configuration says it: PIP_INDEX_URL",
+    "PIP_SOURCE": "set in pip's own configuration: PIP_INDEX_URL",
     "TEST_TYPE": "there is one kind",
     "HOSTS_PORTS": "ports are found",
 }
@@ -139,9 +139,7 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
     if runs:
         moved.write_yaml(RUNS, values, "Of FlagPerf's lists of runs: pytest suites/<suite> --host-config FILE")
     else:
-        moved.not_written(
-            RUNS, f"no case of the lists is here, so that there is no {RUNS}: a run list of yours may say it"
-        )
+        moved.not_written(RUNS, f"no case of the lists is here, so there is no {RUNS}: write a run list yourself")
 
 
 def _settings(moved: Moved, taken: dict[str, _Given]) -> dict[str, Any]:
@@ -195,7 +193,7 @@ def _move_entry(moved: Moved, theirs: str, data: Any, runs: dict[str, str]) -> t
     runs[ours] = data
     renamed = case.file.case != terms[0]
     # whether the folder is laid out so only the case can say, which reads it whole; it may not be on this machine
-    why = f"FlagPerf's data may be laid out otherwise: {case.page} says what the folder must hold"
+    why = f"FlagPerf's data may have another layout: {case.page} says what the folder must hold"
     return ("renamed" if renamed else "taken over"), {"here": f"{RUNS}: CASES: {ours}", "why": why}
 
 
@@ -220,9 +218,7 @@ def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
         here = f"{RUNS}: {key}" if listed else f"{CLUSTER}: {ours}"
         moved.tell(given.file, given.line, key, given.value, "taken over" if listed else "renamed", here=here)
     if not values.get("hosts"):
-        moved.not_written(
-            CLUSTER, f"no HOSTS are named, so that there is no {CLUSTER}: a cluster file of yours may say it"
-        )
+        moved.not_written(CLUSTER, f"no HOSTS are named, so there is no {CLUSTER}: write a cluster file yourself")
     else:
         moved.write_yaml(
             CLUSTER, values, "Of FlagPerf's cluster_conf.py and host.yaml; ssh's keys and users are ssh's to say"
@@ -278,7 +274,7 @@ def _tell_others(moved: Moved, taken: Mapping[str, _Given]) -> None:
     for key, given in taken.items():
         named = isinstance(given.value, str) and _VARIABLE.fullmatch(given.value)
         if key == "ACCE_VISIBLE_DEVICE_ENV_NAME" and not named:
-            why = "is no variable's name: expected letters, digits and underscores, as ACME_VISIBLE_DEVICES"
+            why = "is not a valid variable name: expected letters, digits and underscores, as ACME_VISIBLE_DEVICES"
             moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
         elif key == "ACCE_VISIBLE_DEVICE_ENV_NAME":
             moved.facts.visible_devices_variable = str(given.value)

@@ -68,7 +68,7 @@ def _tell_strays(moved: Moved, folder: Path, engines: list[str]) -> None:
         inside = path.relative_to(folder).as_posix()
         ours = inside.startswith((vendor, *engines)) and not inside.startswith(others)
         if ours and path.is_file() and not (path.parent == folder and path.name.endswith(f"_{ENDING}")):
-            why = f"is read by nobody: expected {vendor}_{ENDING}, or {vendor}_<compiler>_{ENDING}"
+            why = f"is never read: expected {vendor}_{ENDING}, or {vendor}_<compiler>_{ENDING}"
             moved.tell(path, 0, "", None, "unknown", why=why)
 
 
@@ -174,11 +174,11 @@ def _fates(
         remarks = {"theirs": each.theirs}
         ours = names[key]
         if key == "compiler" and foreign:
-            why = f"is none of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
+            why = f"is not one of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
             moved.tell_key(each.file, key, each.value, "illegal", why=why, **remarks)
         elif (parameter := case.parameter(key)) is not None:
             same = same_as_the_task(case, key, each.value)
-            why = same or f"is a parameter of the task ({parameter}): nobody sets it"
+            why = same or f"is a parameter of the task ({parameter}), which may not be set"
             moved.tell_key(each.file, key, each.value, "redundant" if same else "illegal", why=why, **remarks)
         elif ours in verdicts.wrong:
             idle, what = verdicts.wrong[ours]

@@ -47,7 +47,7 @@ def read_standard(moved: Moved, folder: CaseFolder) -> Standard:
         moved.tell_refused(file)
     mutable = listed.plain.get("mutable_params") if listed and not listed.refused else None
     if listed and not listed.refused and not isinstance(mutable, list):
-        moved.tell(files[1], 0, "mutable_params", None, "refused", why="is no list of names there")
+        moved.tell(files[1], 0, "mutable_params", None, "refused", why="is not a list of names there")
     known = frozenset(map(str, mutable)) if isinstance(mutable, list) else None
     lists = {key: each for key, each in (listed.values if listed else {}).items() if isinstance(each.value, list)}
     return Standard(base.values if base else {}, base is not None and not base.refused, known, lists)
@@ -79,5 +79,5 @@ def tell_standard(moved: Moved, case: OurCase | None, folder: CaseFolder, standa
             fate, why = fate_of_shared(moved, case, key, each.value)
             moved.tell(each.file, each.line, key, each.value, fate, why=why)
     for key, each in standard.lists.items():
-        why = f"what may be changed here stands in suites/{case.name}.yaml"
+        why = f"what may be changed here is in suites/{case.name}.yaml"
         moved.tell(each.file, each.line, key, each.value, "redundant", why=why)

@@ -84,7 +84,7 @@ def _tell_nameless(moved: Moved, folder: CaseFolder, read: list[PythonFile]) -> 
                 "",
                 None,
                 "illegal",
-                why="is no config_<chip>x<nodes>x<processes>.py, and no settings import it",
+                why="is not a config_<chip>x<nodes>x<processes>.py, and no settings import it",
             )
 
 
@@ -215,7 +215,9 @@ def _without_setting(
     parameter = case.parameter(key)
     words = key.lower().split("_")
     if parameter or "target" in words or "seed" in words:
-        return "illegal", {"why": f"is a parameter of the task{f' ({parameter})' if parameter else ''}: nobody sets it"}
+        return "illegal", {
+            "why": f"is a parameter of the task{f' ({parameter})' if parameter else ''}, which may not be set"
+        }
     verdicts = case.held(moved.checkout.vendor, {key: value})
     what = verdicts.wrong.get(key, (False, ""))[1]
     if "reserved name" in what or "host setting" in what:
@@ -228,7 +230,7 @@ def _without_setting(
 def _peak(moved: Moved, each: Assigned) -> tuple[Fate, dict[str, str]]:
     flops = each.value
     if isinstance(flops, bool) or not isinstance(flops, int | float) or not 1e9 < flops < 1e17:
-        return "illegal", {"why": "is no chip's peak: leave it out, and there is no MFU"}
+        return "illegal", {"why": "is not a chip's peak: remove it; there is then no MFU"}
     return moved.take_peak("fp16", float(flops), each.file)
 
 

@@ -29,7 +29,7 @@ WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 """Within an address."""
 
 EXPLAINED = (
-    "a secret does not belong into this file, which is passed on and kept: set HUAWEICLOUD_SDK_AK and "
+    "a secret does not belong in this file, which is passed on and kept: set HUAWEICLOUD_SDK_AK and "
     "HUAWEICLOUD_SDK_SK in the environment, or use the SDK's credential file or `keyring` (docs/cloud.md)"
 )
 
@@ -104,14 +104,14 @@ class Cloud(BaseModel):
     @classmethod
     def _is_a_region(cls, region: str) -> str:
         if not REGION.fullmatch(region):
-            raise ValueError(f"{region!r} is no region: expected one such as cn-north-4")
+            raise ValueError(f"{region!r} is not a region: expected one such as cn-north-4")
         return region
 
     @field_validator("endpoint", "obs_endpoint")
     @classmethod
     def _is_an_endpoint(cls, endpoint: str | None) -> str | None:
         if endpoint is not None and not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", endpoint):
-            raise ValueError(f"{endpoint!r} is no endpoint: expected https://host, without a path")
+            raise ValueError(f"{endpoint!r} is not an endpoint: expected https://host, without a path")
         if endpoint is not None and endpoint.startswith("http://") and not _is_loopback(endpoint):
             raise ValueError(f"{endpoint}: secrets and code go there, so it must be https://")
         return endpoint
@@ -120,7 +120,7 @@ class Cloud(BaseModel):
     @classmethod
     def _is_an_id(cls, identifier: str | None) -> str | None:
         if identifier is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", identifier):
-            raise ValueError(f"{identifier!r} is no id")
+            raise ValueError(f"{identifier!r} is not a valid id")
         return identifier
 
     @field_validator("code_dir", "out_url", "data_url")
@@ -129,9 +129,9 @@ class Cloud(BaseModel):
         if folder is not None and not folder.endswith("/"):
             raise ValueError(f"{folder!r} must end in a slash: it is a folder")
         if folder is not None and not OBS_FOLDER.fullmatch(folder):
-            raise ValueError(f"{folder!r} is no folder of a bucket: expected /bucket/path/")
+            raise ValueError(f"{folder!r} is not a folder in a bucket: expected /bucket/path/")
         if folder is not None and "." in (bucket := folder.split("/")[1]):
-            raise ValueError(f"bucket {bucket!r} has a dot: no certificate holds for its host name, take one without")
+            raise ValueError(f"bucket {bucket!r} has a dot: no certificate is valid for its host name; use one without")
         return folder
 
     @field_validator("boot_file")
@@ -145,7 +145,7 @@ class Cloud(BaseModel):
         if not re.fullmatch(r"[A-Za-z0-9_-]+\.py", boot.rpartition("/")[2]) or (
             code and boot.count("/") != code.count("/")
         ):
-            raise ValueError(f"{boot!r} is no Python file right within code_dir")
+            raise ValueError(f"{boot!r} is not a Python file directly in code_dir")
         return boot
 
     @field_validator("engine")
@@ -160,7 +160,7 @@ class Cloud(BaseModel):
     @classmethod
     def _is_a_word(cls, word: str | None) -> str | None:
         if word is not None and not re.fullmatch(r"[A-Za-z0-9_/][A-Za-z0-9_./:@-]*", word):
-            raise ValueError(f"{word!r} has characters that no such name has")
+            raise ValueError(f"{word!r} has characters that such a name cannot have")
         return word
 
     @field_validator("nodes", "servers")
@@ -171,7 +171,7 @@ class Cloud(BaseModel):
         if count is not None and count > 1 and cards is not None and cards < FULL:
             flavor = info.data["flavor"]
             raise ValueError(
-                f"{count} of {flavor}, which has {cards} of a machine's {FULL} cards: several nodes are whole ones"
+                f"{count} of {flavor}, which has {cards} of a machine's {FULL} cards: several nodes must be whole"
             )
         return count
 
@@ -180,7 +180,7 @@ class Cloud(BaseModel):
     def _are_asked_for(cls, servers: int | None, info: ValidationInfo) -> int | None:
         mode = info.data.get("aggregate")
         if (servers is None) != (mode == "sum") and mode is not None:
-            raise ValueError("goes with `aggregate: per_server_mean`: how many independent servers there are")
+            raise ValueError("is only for `aggregate: per_server_mean`: the number of independent servers")
         return servers
 
     @field_validator("environment")
@@ -283,7 +283,7 @@ def _wrong_variables(variables: Mapping[str, str]) -> Iterator[str]:
         if name.startswith("MA_"):
             yield f"{name}: the platform's own variables begin with MA_"
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            yield f"{name!r} is no variable's name"
+            yield f"{name!r} is not a valid variable name"
         elif "$" in value:
             yield f"{name}: the platform takes no $ in a value"
 

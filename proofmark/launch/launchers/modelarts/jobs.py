@@ -229,7 +229,8 @@ class ModelArts(Service):
         try:
             content = self._asked(what, method, kind, **fields)[1]
         except (TypeError, ValueError) as error:  # their client reads an answer before it hands it out
-            raise ServiceError(f"{what}: its answer is none: {type(error).__name__}", transient=True) from None
+            invalid = f"{what}: the service sent an invalid answer: {type(error).__name__}"
+            raise ServiceError(invalid, transient=True) from None
         try:
             return wire.read(content, wire.Job, what)
         except ServiceError as error:

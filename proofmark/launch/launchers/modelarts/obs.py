@@ -112,7 +112,7 @@ class Obs(ObjectStore):
             return answer
         reason = f"{answer.errorCode or answer.reason}: {answer.errorMessage or ''}"
         if answer.status < 400:
-            reason += "; it leads elsewhere, and nobody follows: `obs_endpoint` is to be the bucket's own region's"
+            reason += "; redirects are not followed: set `obs_endpoint` to that of the bucket's own region"
         kind = _Missing if answer.status == NOTHING_THERE else ServiceError
         transient = answer.status in RETRIED or answer.status >= 500
         raise kind(self._who.hidden(f"{what}: {answer.status} {reason}".rstrip(": ")), transient=transient)
@@ -148,7 +148,7 @@ def _stored(each: Any) -> Stored:
     try:
         return Stored(int(each.size), _moment(each.lastModified))
     except (TypeError, ValueError) as error:
-        raise ServiceError(f"listing {each.key}: the store's answer is none: {error}"[:400]) from None
+        raise ServiceError(f"listing {each.key}: the store sent an invalid answer: {error}"[:400]) from None
 
 
 def _moment(shown: str) -> float:

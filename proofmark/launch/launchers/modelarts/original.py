@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code, 4 for what can't be read."""
     parser = Parser(prog="python -m proofmark.launch.launchers.modelarts.original", description=__doc__)
     parser.add_argument("original", type=Path, metavar="modelarts_config.py")
-    parser.add_argument("cloud", type=Path, metavar="cloud.yaml", help="is written, and must not be there")
+    parser.add_argument("cloud", type=Path, metavar="cloud.yaml", help="the file to write; must not exist")
     parser.add_argument("--single-server-mode", action="store_true", help="as SINGLESERVER_MODE=True in its config.sh")
     options = parser.parse_args(arguments)
     read = read_original(options.original)

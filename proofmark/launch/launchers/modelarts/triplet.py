@@ -65,7 +65,7 @@ def keys_of(found: Mapping[str, object], ranks: int, servers: int | None) -> lis
         servers: how many independent ones there are, None for one job.
 
     Raises:
-        ServiceError: one is missing, is there twice, or is one too many; named is its key.
+        ServiceError: one is missing, is in it twice, or is one too many; named is its key.
     """
     names = [*(f"throughput_{rank}.json" for rank in range(ranks)), ACCURACY, SIZE]
     wanted = [home + name for home in _homes(servers) for name in names]
@@ -92,7 +92,7 @@ def read(folder: Path, keys: Sequence[str], ranks: int, servers: int | None) -> 
     """The instances whose objects lie in a folder.
 
     Raises:
-        ServiceError: one is no finite number above 0, or they contradict each other; named is its key.
+        ServiceError: one is not a finite number above 0, or they contradict each other; named is its key.
         OSError: one can't be read.
     """
     numbers = {key: _number(folder, key) for key in keys}
@@ -160,8 +160,8 @@ def _number(folder: Path, key: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ServiceError(f"result {key}: {text!r:.40} is no number") from None
+        raise ServiceError(f"result {key}: {text!r:.40} is not a number") from None
     least = 0.0 if key.endswith(ACCURACY) else math.nextafter(0.0, 1.0)
     if not math.isfinite(number) or number < least:
-        raise ServiceError(f"result {key}: {text!r:.40} is no finite number above 0")
+        raise ServiceError(f"result {key}: {text!r:.40} is not a finite number above 0")
     return number

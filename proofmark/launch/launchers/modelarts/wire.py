@@ -126,9 +126,9 @@ def read(content: bytes | str, kind: type[T], what: str) -> T:
     try:
         return TypeAdapter(kind).validate_python(parse_json(text))
     except ValidationError as error:
-        raise ServiceError(f"{what}: its answer is none: {first_of(error)}") from None
+        raise ServiceError(f"{what}: the service sent an invalid answer: {first_of(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise ServiceError(f"{what}: its answer is none: {error}"[:300]) from None
+        raise ServiceError(f"{what}: the service sent an invalid answer: {error}"[:300]) from None
 
 
 def _task(name: str, status: _TaskStatus | None) -> Task:

@@ -29,7 +29,7 @@ class Evaluated:
     """What an evaluation came to, the same on every rank.
 
     Attributes:
-        values: of the metric by name, the headline first; None for what is no finite number.
+        values: of the metric by name, the headline first; None for what is not a finite number.
         weight: over how many things the metric is a mean; None where it is none.
         items: what was scored, in the unit of a mean's weight; of a metric that is no mean, samples.
         aims: what the values are to come to.

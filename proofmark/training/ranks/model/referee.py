@@ -202,7 +202,7 @@ def apart(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
     worst = 0.0
     for got, want in zip(found, wanted, strict=True):
         if bool(want.isnan().any()):
-            raise StepError("the case's own model answers with what is no number")
+            raise StepError("the case's own model returns something that is not a number")
         if got.shape != want.shape or got.is_floating_point() != want.is_floating_point():
             return math.inf
         if want.is_floating_point():
