@@ -2,8 +2,9 @@
 
 import os
 import tempfile
+import time
 
-REASON = ""
+REASON = "hid a folder in its own directory from the check of its size"
 
 folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
 for _ in range(1050):
@@ -12,3 +13,4 @@ for _ in range(1050):
     os.close(folder)
     folder = below
 os.close(folder)
+time.sleep(60)  # somebody looks
