@@ -23,8 +23,7 @@ import torch.distributed as dist
 
 from benchmarks.by_hand import ROOT
 from benchmarks.overhead import quartiles
-from proofmark.process.lifetime import heap_left_alone
-from proofmark.process.memory import keep_freed
+from proofmark.process.memory import heap_left_alone, keep_freed
 from proofmark.process.warm.modules import split_off
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.case_file import load_case_file

@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from proofmark.process.lifetime import quiet_environment, tidy_environment
+from proofmark.process.environment import quiet_environment, tidy_environment
 from proofmark.process.warm import modules
 from tests import temporary
 from tests.disks import MakeDisk, disk_maker

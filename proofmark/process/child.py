@@ -16,8 +16,9 @@ from pathlib import Path
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import end_family, end_marked, marked, temporary_name, wait_without_reaping
+from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
 from proofmark.process.scratch.own_directory import remove
+from proofmark.process.temporary import temporary_name
 from proofmark.process.warm.modules import start_module
 
 STACKS = 2.0

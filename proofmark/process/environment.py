@@ -10,6 +10,7 @@ import os
 import re
 import site
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 PASSES = "PROOFMARK_PASSES"
 """The variable with names of others, by commas, that pass too; a name may end in *."""
@@ -93,3 +94,18 @@ def handed_on(given: Mapping[str, str], others: Iterable[str] = ()) -> dict[str,
 
 def _names(environment: Mapping[str, str]) -> list[str]:
     return [name.strip() for name in environment.get(PASSES, "").split(",") if name.strip(" *")]
+
+
+def quiet_environment() -> dict[str, str]:
+    """What keeps torch's C++ from warning, and libraries from reporting to their makers; what is set already stands."""
+    return _unless_set({"DO_NOT_TRACK": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"})
+
+
+def tidy_environment(cache: Path) -> dict[str, str]:
+    """That, and what keeps a process from leaving things in the user's home or in /tmp."""
+    compiled = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+    return _unless_set(compiled) | quiet_environment()
+
+
+def _unless_set(ours: Mapping[str, str]) -> dict[str, str]:
+    return {key: os.environ.get(key, value) for key, value in ours.items()}

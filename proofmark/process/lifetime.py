@@ -7,18 +7,15 @@ import contextlib
 import ctypes
 import gc
 import os
-import secrets
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import IO, NoReturn, Protocol
 
 import psutil
 
-from proofmark.process.scratch.own_directory import remove
+from proofmark.process.temporary import remove_own_temporary_directory
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
@@ -26,15 +23,10 @@ MARK = "PROOFMARK_RUN_ID"
 WITHIN = "PROOFMARK_WITHIN_RUN"
 """That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
+PR_SET_PDEATHSIG = 1
+
 NOBODY = "0" * 32
 """As long as a mark, and none: in what is forked warm its own takes its place."""
-
-TEMPORARY = "proofmark-"
-"""How the names of temporary directories begin, those of a far end too."""
-
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
-
-SOCKET_BASE = 107 - len("/proofmark-01234567/pymp-01234567/listener-01234567")
 
 
 class Leader(Protocol):
@@ -67,61 +59,11 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
     return call
 
 
-def keep_memory_private() -> None:
-    """Let no other process of this user look into this one: its memory, descriptors and environment (Linux).
-
-    One that has a capability for it still can; behind the wall none has.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
 def end_with(parent: int) -> None:
     """End this process when its parent ends, however that happens; at once if that is gone already."""
     die_with_parent(signal.SIGKILL)()
     if os.getppid() != parent:
         os._exit(1)
-
-
-@contextlib.contextmanager
-def heap_left_alone() -> Iterator[None]:
-    """Collect garbage now, and leave what remains out of later collections.
-
-    Walking all modules' objects takes a quarter of a second, for which a rank stops, and with it all that wait for it.
-    Where they were left alone before, as in a process forked from the warm one, they are afterwards too.
-    """
-    before = gc.get_freeze_count()
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if not before:
-            gc.unfreeze()
-
-
-def temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    """A child's own TMPDIR: what is left there by what was killed goes with it."""
-    return tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=_temporary_base(), ignore_cleanup_errors=True)
-
-
-def temporary_name() -> Path:
-    """The path of one that is not there yet: a child's is made with the child, which removes it where its parent is
-    gone. One made before would stay when the parent is killed while it waits for the child."""
-    return Path(_temporary_base(), f"{TEMPORARY}{secrets.token_hex(4)}")
-
-
-def _temporary_base() -> str:
-    """Not where the path is long: multiprocessing puts sockets there, whose paths have 107 bytes at most."""
-    base = tempfile.gettempdir()
-    return base if len(os.fsencode(base)) <= SOCKET_BASE else "/tmp"  # noqa: S108 (names there are random)
-
-
-def remove_own_temporary_directory() -> None:
-    """What the parent that made it would have done, were it not gone."""
-    directory = Path(os.environ.get("TMPDIR", ""))
-    if directory.name.startswith(TEMPORARY):
-        remove(directory)
 
 
 def tidy_at_exit(leaves_results: bool = False) -> None:
@@ -184,21 +126,6 @@ def leave(code: int) -> NoReturn:
             stream.flush()
     ctypes.CDLL(None).fflush(None)  # what native code has printed
     os._exit(code)
-
-
-def quiet_environment() -> dict[str, str]:
-    """What keeps torch's C++ from warning, and libraries from reporting to their makers; what is set already stands."""
-    return _unless_set({"DO_NOT_TRACK": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"})
-
-
-def tidy_environment(cache: Path) -> dict[str, str]:
-    """That, and what keeps a process from leaving things in the user's home or in /tmp."""
-    compiled = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
-    return _unless_set(compiled) | quiet_environment()
-
-
-def _unless_set(ours: Mapping[str, str]) -> dict[str, str]:
-    return {key: os.environ.get(key, value) for key, value in ours.items()}
 
 
 def end_group(process: Leader) -> None:

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
-from proofmark.process.lifetime import tidy_environment
+from proofmark.process.environment import tidy_environment
 from proofmark.rules.yaml.typed import load_model
 
 FILE = "environment.yaml"

@@ -9,13 +9,13 @@ from types import ModuleType
 
 from proofmark.errors import Problem, StepError, UsageError
 from proofmark.finding import imported, installed
-from proofmark.names import BRING, hint, misnamed
-from proofmark.rules.scale import Scale
+from proofmark.names import hint, misnamed
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 from proofmark.vendor.compiler_module import lacks_class, wrong_arguments, wrong_with
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.from_source import FromSource
+from proofmark.vendor.stray_files import names_a_scale, what_is_expected, why_never_read
 from proofmark.vendor.unsupported import expected_reason, load_expected
 from proofmark.wall.isolation import Isolation
 
@@ -79,7 +79,7 @@ class FoundVendor:
         adapter = getattr(imported(target, f"what vendor '{self.name}' adapts of {case}"), "adapter", None)
         if not isinstance(adapter, TrainingAdapter):
             file = self.directory / f"{case}.py"
-            theirs = f"; it {what}" if (what := _read_by_nobody(file.name)) else ""
+            theirs = f"; it {what}" if (what := why_never_read(file.name)) else ""
             raise UsageError(f"{file}: expected 'adapter', an instance of a TrainingAdapter{theirs}")
         return adapter
 
@@ -113,9 +113,9 @@ class FoundVendor:
         files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
         names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
         return [
-            Problem(str(path), "", _expected(name, known, cases))
+            Problem(str(path), "", what_is_expected(name, known, cases))
             for path, name in names.items()
-            if name not in known and not _names_a_scale(name, cases) and path.name != ".gitkeep"
+            if name not in known and not names_a_scale(name, cases) and path.name != ".gitkeep"
         ]
 
     def stray_files(self, cases: Iterable[str]) -> list[Problem]:
@@ -126,7 +126,7 @@ class FoundVendor:
         """
         folders = ["", *sorted({case.partition("/")[0] for case in cases})]
         found = (path for folder in folders for path in sorted((self.directory / folder).glob("*")))
-        return [Problem(str(path), "", what) for path in found if (what := _read_by_nobody(path.name)) is not None]
+        return [Problem(str(path), "", what) for path in found if (what := why_never_read(path.name)) is not None]
 
     @property
     def is_local(self) -> bool:
@@ -200,64 +200,6 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
     package = imported(target, f"vendor '{name}'")
     distribution = None if dist is None else dist.name
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
-
-
-_THEIRS = "config_"
-"""How FlagPerf's settings at a scale begin."""
-
-_THEIR_CASES = "configurations"
-"""How FlagPerf's settings of a case end, whichever case it is: acme_configurations.yaml."""
-
-_THEIR_FILES = frozenset({"environment_variables.sh", "test_conf.py", "cluster_conf.py"})
-"""FlagPerf's files that stand for something of ours under another name."""
-
-_OWN_YAML = frozenset({"chips", "container", "environment", "isolation", "unsupported"})
-"""What a vendor's folder has beside its code and its configs: `<name>.yaml`."""
-
-
-def _names_a_scale(name: str, cases: Mapping[str, bool]) -> bool:
-    """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`. FlagPerf's own names are not taken for
-    chips."""
-    folder, _, file = name.rpartition("/")
-    ours = file.endswith(".yaml") and not file.startswith(_THEIRS)
-    return cases.get(folder, False) and ours and Scale.is_named(file.removesuffix(".yaml"))
-
-
-def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> str:
-    """What is wrong with a file under `configs/`, and what would be read in its place."""
-    folder, _, file = name.rpartition("/")
-    stem, dot, ending = file.rpartition(".")
-    scale, bring = stem.removeprefix(_THEIRS), f" (`{BRING}` converts what was made for FlagPerf)"
-    suite = next((case.partition("/")[0] for case, scaled in cases.items() if scaled), "<suite>")
-    if file.startswith(_THEIRS) and Scale.is_named(scale):
-        case = folder if folder in cases else f"{suite}/<case>"
-        return f"is never read: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml{bring}"
-    if Scale.names_two_chips(scale):
-        return f"names two chips, so it is never read: expected a file for each, as A100x1x8.yaml{bring}"
-    at_scales = [case for case in (folder, f"{folder}/{stem}") if cases.get(case, False)]
-    if at_scales and ending == "yaml":
-        expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
-        return f"is not named after a scale, so it is never read: expected {expected}{bring}"
-    if dot and ending == "yaml":
-        near = "" if stem.endswith(_THEIR_CASES) else hint(name, known)
-        return f"is not named after a case, so it is never read{near}{bring}"
-    own = f"{folder}/{stem}.yaml"
-    if own in known or _names_a_scale(own, cases):
-        return f"is never read: expected YAML in {own}{bring}"
-    expected = f"<suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
-    return f"is never read: expected {expected}{bring}"
-
-
-def _read_by_nobody(name: str) -> str | None:
-    """Why a file in a vendor's folder means nothing there; None of one that may be anything."""
-    stem, _, ending = name.rpartition(".")
-    scale = stem.removeprefix(_THEIRS)
-    settings = name.startswith(_THEIRS) and ending == "py" and (Scale.is_named(scale) or Scale.names_two_chips(scale))
-    if settings or name in _THEIR_FILES or name.endswith(f"{_THEIR_CASES}.yaml"):
-        return f"is never read: it is FlagPerf's; `{BRING}` converts it"
-    if stem in _OWN_YAML and ending in ("yml", "json"):
-        return f"is never read: expected YAML in {stem}.yaml"
-    return None
 
 
 def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:

@@ -28,7 +28,7 @@ from proofmark.rules.yaml.strict import load_mapping
 from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.chips import describe_chip
-from proofmark.vendor.introduction import introduce
+from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.isolation import IsolationSettings
 from proofmark.vendor.monitor_log import read_samples
 from proofmark.vendor.unsupported import load_expected

@@ -29,7 +29,7 @@ from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.left import read_left
 from proofmark.training.ranks.checkpoint import verify
 from proofmark.training.ranks.heartbeat import read_heartbeat
-from proofmark.vendor import introduction
+from proofmark.vendor.introduction import asking as introduction
 from tests.fuzz import inputs, samples
 from tests.unit.inference.test_remote_engine import Peer
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.inference.engine.engine_process import EngineProcess
 from proofmark.inference.engine.remote_engine import RemoteEngine
-from proofmark.process.lifetime import keep_memory_private
+from proofmark.process.memory import keep_memory_private
 from proofmark.process.scratch.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES

@@ -26,7 +26,7 @@ from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import require
 from proofmark.vendor.hardware.devices import assign
-from proofmark.vendor.introduction import introduce
+from proofmark.vendor.introduction.asking import introduce
 
 HEARTBEAT = 5.0
 """Seconds between two signs of life of the agent itself."""

@@ -15,7 +15,7 @@ from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.scratch.own_directory import lay_open
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
-from proofmark.vendor.introduction import IntroducedVendor
+from proofmark.vendor.introduction.answers import IntroducedVendor
 from proofmark.vendor.registry import FoundVendor
 
 

@@ -25,7 +25,7 @@ from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
-from proofmark.vendor.introduction import introduced
+from proofmark.vendor.introduction.asking import introduced
 
 
 def main() -> None:

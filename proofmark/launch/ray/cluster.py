@@ -19,7 +19,7 @@ from proofmark.errors import UsageError, harmless
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.program import SHARED
 from proofmark.launch.ray.launcher import RayLauncher, in_a_line
-from proofmark.process.lifetime import temporary_directory
+from proofmark.process.temporary import temporary_directory
 from proofmark.vendor.hardware.machine import usable_cores
 
 INSTALL = "python -m pip install -c constraints.txt ray"

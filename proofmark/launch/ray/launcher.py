@@ -17,7 +17,8 @@ from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.launch.ray.task import HERE, Heard, Inbox, run_job
-from proofmark.process.lifetime import marked, tidy_environment
+from proofmark.process.environment import tidy_environment
+from proofmark.process.lifetime import marked
 
 RETRIES = 3
 """How often Ray runs a task again whose node is gone. Those that its memory monitor killed it runs without end."""

@@ -21,9 +21,10 @@ from proofmark.launch.spec import temporary_of
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_at_exit
+from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.process.scratch.quota import Quota
+from proofmark.process.temporary import remove_own_temporary_directory
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
 from proofmark.training.node.agent_forks import Ends, fork_ranks

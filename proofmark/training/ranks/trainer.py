@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from proofmark.monitoring.contention import ContentionMeter, session_of_rank
-from proofmark.process.lifetime import heap_left_alone
 from proofmark.process.log_level import LOGGER
+from proofmark.process.memory import heap_left_alone
 from proofmark.record.events.log import EventLog
 from proofmark.record.identity import identify
 from proofmark.training.outside.left import digest_of, last_weights

@@ -14,7 +14,7 @@ import pytest
 from proofmark.errors import UsageError
 from proofmark.process.command_line import Parser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAMS = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
     for room in ("proofmark", "reports", "suites")

@@ -47,7 +47,7 @@ def parent(request: pytest.FixtureRequest, vendors: Path) -> Iterator[subprocess
     code = (
         "import os, sys, time\nfrom pathlib import Path\n"
         "from proofmark.monitoring.monitor import MonitorProcess\n"
-        "from proofmark.vendor.introduction import introduce\n"
+        "from proofmark.vendor.introduction.asking import introduce\n"
         f"vendors = Path(sys.argv[1])\n{PARENTS[request.param]}\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -23,7 +23,7 @@ from tests.waiting import until
 
 CHILD = """
 import gc, json, os, random, signal, sys, tempfile, threading, weakref
-from proofmark.process.lifetime import heap_left_alone
+from proofmark.process.memory import heap_left_alone
 with heap_left_alone():
     frozen = gc.get_freeze_count()
 import numpy, threadpoolctl

@@ -8,7 +8,7 @@ import pytest
 
 from proofmark.vendor.contract import Processor, driver_files
 from proofmark.vendor.hardware.devices import container_kind, no_device
-from proofmark.vendor.introduction import introduce
+from proofmark.vendor.introduction.asking import introduce
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 
 __all__ = ["vendors"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
-from proofmark.vendor import introduction
 from proofmark.vendor.contract import Device
 from proofmark.vendor.hardware.devices import assign, usable_devices
-from proofmark.vendor.introduction import introduce
+from proofmark.vendor.introduction import asking as introduction
+from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 

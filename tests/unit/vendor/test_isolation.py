@@ -12,7 +12,7 @@ import pytest
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import LISTED, PASSES, begun_with, passed_on
-from proofmark.vendor.introduction import introduce
+from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.isolation import FILE, VendorPlace
 from proofmark.wall.isolation import Isolation
 from reports.content.provenance import identity_rows
@@ -105,8 +105,8 @@ from proofmark.vendor.contract import Software
 tried = []
 for attempt in (
     lambda: open("/proc/self/environ").read() + str(dict(os.environ)),
-    lambda: os.listdir(pathlib.Path(__file__).parents[3]),
-    lambda: os.listdir(pathlib.Path(__file__).parents[2] / "other"),
+    lambda: os.listdir(pathlib.Path(__file__).parents[2]),
+    lambda: os.listdir(pathlib.Path(__file__).parents[1] / "other"),
     lambda: socket.socket(),
     lambda: os.kill(os.getppid(), 0),
     lambda: open(os.environ["TMPDIR"] + "/x", "w") and "own directory",

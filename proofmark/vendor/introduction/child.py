@@ -1,4 +1,4 @@
-"""The child's end of a vendor's introduction: `python -m proofmark.vendor.introduced ANSWER_FD`.
+"""The child's end of a vendor's introduction: `python -m proofmark.vendor.introduction.child ANSWER_FD`.
 
 Each line of the answer names what is asked next; the last one has all that was answered, or why there is nothing.
 """

@@ -7,28 +7,23 @@ on and says so.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, get_args
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from proofmark.errors import ConfigurationError, UsageError, harmless
-from proofmark.names import hint
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
-from proofmark.rules.scale import Scale
 from proofmark.rules.yaml.typed import problems_of
-from proofmark.vendor.contract import GLOO, Device, Software, Vendor
-from proofmark.vendor.engine import Compiler
-from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set
-from proofmark.vendor.hardware.chips import Precision
+from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.provenance import foreign_files
+from proofmark.vendor.introduction.answers import Answers, IntroducedVendor
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import EVERY_CASE, FoundVendor, target_of
 from proofmark.wall.isolation import Isolation
@@ -47,135 +42,6 @@ MOST = 64
 
 SOUGHT, LONGEST_TEXT = 64, 4096
 """Lines of what devices were looked for, and characters of any text that stands in records."""
-
-
-def _is_a_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("expected one line of text")
-    return text
-
-
-Line = Annotated[str, Field(max_length=200), AfterValidator(_is_a_line)]
-
-
-def _is_a_scale(text: str) -> str:
-    if wrong := Scale.wrong_with(text):
-        raise ValueError(f"{text[:80]!r} {wrong}")
-    return text
-
-
-def _chooses_devices(name: str) -> str:
-    """Its value is given to all of a case's processes: no token's, and no interpreter's."""
-    why = may_not_be_set(name)
-    if not re.fullmatch("[A-Z][A-Z0-9_]*", name) or not re.search("VISIBLE|DEVICE|AFFINITY|MODULE", name):
-        why = "is not named after devices: expected a name such as ACME_VISIBLE_DEVICES"
-    if why and why != ASSIGNED:
-        raise ValueError(f"{name[:80]!r} {why}")
-    return name
-
-
-class Answers(BaseModel):
-    """What `proofmark.vendor.introduced` sends."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    module: str
-    file: str
-    distribution: str | None
-    compilers: dict[str, Compiler]
-    default_compiler: str
-    framework_precisions: frozenset[str]
-    training_precisions: frozenset[str]
-    visible_devices_variable: Annotated[str, AfterValidator(_chooses_devices)] | None
-    runs_on_processor: bool
-    distributed_backend: str
-    training_scales: tuple[Annotated[str, AfterValidator(_is_a_scale)], ...]
-    container_options: tuple[str, ...]
-    chip: Line = ""
-    chip_units: int = 1
-    torch_device: str = "cpu"
-    training_adapter: tuple[str, ...] = ()
-    case_adapters: dict[str, tuple[str, ...]] = {}
-    devices: tuple[tuple[int, Line], ...] = ()
-    devices_sought: tuple[str, ...] = ()
-    software: Software = Software()
-    failures: dict[str, str]
-
-    @model_validator(mode="after")
-    def _knows_precisions(self) -> Answers:
-        declared = {f"compilers.{name}.precisions": each.precisions for name, each in self.compilers.items()}
-        declared |= {name: getattr(self, name) for name in ("framework_precisions", "training_precisions")}
-        known = get_args(Precision)
-        wrong = [
-            f"{where}: {precision[:80]!r} is not a precision; expected {', '.join(known)}{hint(precision, known)}"
-            for where, precisions in declared.items()
-            for precision in sorted(precisions - {*known})
-        ]
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        return self
-
-    @model_validator(mode="after")
-    def _speaks_by_gloo_where_there_are_no_devices(self) -> Answers:
-        if self.runs_on_processor and self.distributed_backend != GLOO:
-            raise ValueError(
-                f"distributed_backend: expected '{GLOO}' on a processor, found {self.distributed_backend!r}"
-            )
-        return self
-
-
-class IntroducedVendor(Vendor):
-    """A vendor's answers in its place. It can't compute, and isn't asked to.
-
-    Attributes:
-        answers: as plain values, for another process.
-    """
-
-    def __init__(self, name: str, answers: Answers) -> None:
-        self._name, self._answers = name, answers
-        self.answers = answers.model_dump(mode="json")
-        self.compilers = answers.compilers
-        self.default_compiler = answers.default_compiler
-        self.framework_precisions = answers.framework_precisions
-        self.training_precisions = answers.training_precisions
-        self.visible_devices_variable = answers.visible_devices_variable
-        self.runs_on_processor = answers.runs_on_processor
-        self.distributed_backend = answers.distributed_backend
-        self.training_scales = answers.training_scales
-        self.container_options = answers.container_options
-
-    def devices(self) -> list[Device]:
-        """As answered.
-
-        Raises:
-            UsageError: it could not tell.
-        """
-        if failure := self._answers.failures.get("devices"):
-            raise UsageError(f"vendor '{self._name}': devices(){failure} ({self._answers.file})")
-        return [Device(*each) for each in self._answers.devices]
-
-    def devices_sought(self) -> list[str]:
-        """As answered; nothing where there are devices."""
-        return list(self._answers.devices_sought)
-
-    def software(self) -> Software:
-        """As answered."""
-        return self._answers.software
-
-    def synchronize(self) -> None:
-        """Nothing is given to its devices here."""
-
-    def torch_device(self) -> str:
-        """As answered."""
-        return self._answers.torch_device
-
-    def chip(self) -> str:
-        """As answered."""
-        return self._answers.chip
-
-    def chip_units(self) -> int:
-        """As answered."""
-        return self._answers.chip_units
 
 
 def introduce(
@@ -266,7 +132,7 @@ def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tup
     """
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
-        child = Child("proofmark.vendor.introduced", passed=[descriptor], environment=variables)
+        child = Child("proofmark.vendor.introduction.child", passed=[descriptor], environment=variables)
     asking, isolation = "its import", Isolation.none(NOT_ASKED_FOR)
     first, asked, until = True, set[str](), time.monotonic() + ALTOGETHER
     try:
