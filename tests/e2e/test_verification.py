@@ -212,7 +212,7 @@ def test_a_configuration_of_other_files_is_said_to_be_of_those(
 
 def test_without_a_manifest_the_session_did_not_end(session: Path, suites: Mapping[str, Suite]) -> None:
     (session / MANIFEST).unlink()
-    assert "did not come to its end" in named(session, suites)[MANIFEST]
+    assert "the session did not finish" in named(session, suites)[MANIFEST]
 
 
 def test_a_record_of_another_place_schema_or_suite_is_named(session: Path, suites: Mapping[str, Suite]) -> None:
@@ -329,7 +329,7 @@ def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Cal
     for wrong, why in (("file", "not a directory"), ("none", "No such file"), ("loop", "")):
         output = looked_at("--verify", tmp_path / wrong)
         assert output.startswith("4 ERROR: ") and why in output and len(output.splitlines()) == 1
-    assert "no record" in looked_at("--verify", tmp_path) or "not there" in looked_at("--verify", tmp_path)
+    assert "no record" in looked_at("--verify", tmp_path) or "is missing" in looked_at("--verify", tmp_path)
 
 
 def test_a_part_of_a_session_is_no_session_that_is_wrong(
@@ -340,7 +340,7 @@ def test_a_part_of_a_session_is_no_session_that_is_wrong(
     by_link = tmp_path / "latest" / folder.relative_to(session)
     for part, whole in ((folder, session), (folder.parent, session), (by_link, tmp_path / "latest")):
         output = looked_at("--verify", part)
-        assert output.startswith("4 ERROR: ") and output.endswith(f": name that, {whole}\n")
+        assert output.startswith("4 ERROR: ") and output.endswith(f": name that folder, {whole}\n")
 
 
 def test_a_session_signs_what_it_leaves(

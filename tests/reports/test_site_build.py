@@ -309,7 +309,7 @@ def test_a_session_that_does_not_hold_is_shown_unranked_with_the_finding(tmp_pat
     put(tmp_path / "in", seed())
     made(tmp_path / "in", tmp_path / "site", held)
     (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
-    assert row["rank"] is None and row["why"].startswith("manifest.json: is not there")
+    assert row["rank"] is None and row["why"].startswith("manifest.json: is missing")
     assert "Not verified:" in (tmp_path / "site/runs" / f"{row['id']}.html").read_text()
 
 

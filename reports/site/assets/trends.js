@@ -32,7 +32,7 @@ always(async () => {
     .sort((a, b) => begun.get(a.id) - begun.get(b.id));
   say(`${column.label}${unitOf(column)} of runs that passed, ${chosen.length} of ${every.length} series; ${changes.length} changes.`);
   draw(column, chosen, changes);
-  put("reading", make("span", { class: "quiet" }, "Point at the plot, or go through it with the arrow keys: what is read stands here."));
+  put("reading", make("span", { class: "quiet" }, "Point at the plot, or go through it with the arrow keys: values are shown here."));
   put("changes", changes.length ? changesTable(column, chosen, changes, league) : make("p", {}, "None."));
 });
 

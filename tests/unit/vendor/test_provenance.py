@@ -59,16 +59,16 @@ class TestMachine:
     def test_the_image_of_a_container(self, tmp_path: Path) -> None:
         assert container(tmp_path) == Known(reason="not in a container")
         tree(tmp_path, proc__1__cgroup="0::/kubepods/burstable/pod1\n")
-        assert "does not tell" in (container(tmp_path).reason or "")
+        assert "does not say" in (container(tmp_path).reason or "")
         (tmp_path / "run").mkdir()
         (tmp_path / "run/.containerenv").write_text('engine="podman-5"\nimage="acme/suite:3"\nimageid="sha256:ab"\n')
         assert container(tmp_path) == Known(value="acme/suite:3 sha256:ab")
         (tmp_path / "run/.containerenv").write_text("")
-        assert container(tmp_path).value is None and "does not tell" in (container(tmp_path).reason or "")
+        assert container(tmp_path).value is None and "does not say" in (container(tmp_path).reason or "")
 
     def test_docker_leaves_an_empty_file_alone(self, tmp_path: Path) -> None:
         (tmp_path / ".dockerenv").touch()
-        assert "does not tell" in (container(tmp_path).reason or "")
+        assert "does not say" in (container(tmp_path).reason or "")
 
     def test_microcode(self, tmp_path: Path) -> None:
         assert microcode(tmp_path) is None
