@@ -151,17 +151,8 @@ else:
 """
 
 
-@pytest.mark.parametrize(
-    "said, expected",
-    [
-        ("{", "not JSON"),
-        ('{"ready": {"device": -1}}', "ready.device"),
-        ('{"outcome": {"status": "well"}}', "outcome.status"),
-        ('{"lost": {"reason": "gone", "detail": null}}', "gone"),
-    ],
-)
-def test_a_host_that_answers_rubbish_is_let_go_of(campus: Campus, tmp_path: Path, said: str, expected: str) -> None:
-    (tmp_path / "python").write_text(LIE.format(python=sys.executable, said=said))
+def test_a_host_that_answers_rubbish_is_let_go_of(campus: Campus, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text(LIE.format(python=sys.executable, said="{"))
     (tmp_path / "python").chmod(0o755)
-    assert expected in broken(campus.infer(python=str(tmp_path / "python")), "init")
+    assert "not JSON" in broken(campus.infer(python=str(tmp_path / "python")), "init")
     nothing_is_left(campus)

@@ -59,9 +59,9 @@ class Ran:
         """A case's record."""
         return RunRecord.load(self.case_dir(case) / "record.json")
 
-    def training(self, scale: str) -> TrainingRecord:
-        """The record of the tiny case's training."""
-        return TrainingRecord.load(self.run_dir / "training" / "tiny" / scale / "record.json")
+    def training(self, scale: str, case: str = "tiny") -> TrainingRecord:
+        """The record of a case's training."""
+        return TrainingRecord.load(self.run_dir / "training" / case / scale / "record.json")
 
     def steps(self, case: str = "tiny") -> dict[str, str]:
         """How each step ended."""

@@ -42,7 +42,7 @@ def _modules() -> list[str]:
     plugins = [entry.value for entry in entry_points(group="pytest11") if "hypothesis" not in entry.value]
     files = [path for name in SHARED for path in sorted((ROOT / name).rglob("*.py")) if path.stem != "__init__"]
     shared = [path.relative_to(ROOT).with_suffix("") for path in files if "__main__" not in path.read_text()]
-    return [*others.split(), *plugins, *(".".join(path.parts) for path in shared)]
+    return [*others.split(), *plugins, *(".".join(path.parts) for path in shared), f"{__package__}.parent_of_sessions"]
 
 
 READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
@@ -114,10 +114,13 @@ def main(root: str, arguments: list[str]) -> None:
     own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     installed = [entry for entry in sys.path if entry.startswith((sys.prefix, sys.base_prefix))]
     sys.path[:] = [root, *own, *(entry for entry in installed if entry not in own)]
+    parent = importlib.import_module(f"{__package__}.parent_of_sessions")
     anew = (*OWN, "fixtures", "reports") if own else OWN
     for name in [name for name in sys.modules if name.partition(".")[0] in anew]:
         del sys.modules[name]
     importlib.import_module("proofmark.process.warm.modules").split_off(())
+    if not own:
+        parent.remember(root)
     sys.argv = ["pytest", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments]  # for plugins that are there
     try:
         runpy.run_module("pytest", run_name="__main__", alter_sys=True)

@@ -24,15 +24,14 @@ STEPS = {
 """Where trouble sleeps in each of the seven steps. The last: the case's process takes its time to leave."""
 
 
-OTHERS = dict.fromkeys(STEPS, signal.SIGTERM) | dict.fromkeys(("framework_validation", "summary"), signal.SIGHUP)
-"""What ends the session besides Ctrl-C; SIGHUP comes from a terminal that is gone."""
+ENDS = [
+    *((step, signal.SIGINT) for step in STEPS),
+    *(("engine_inference", signal.SIGTERM), ("framework_validation", signal.SIGHUP)),
+]
+"""Ctrl-C in each step. Others are heard alike: they come once, SIGHUP from a terminal that is gone."""
 
 
-@pytest.mark.parametrize(
-    "step, number",
-    [(step, number) for step in STEPS for number in (signal.SIGINT, OTHERS[step])],
-    ids=lambda part: getattr(part, "name", part),
-)
+@pytest.mark.parametrize("step, number", ENDS, ids=lambda part: getattr(part, "name", part))
 def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals) -> None:
     session = house.start("--vendor", "fake", "--compiler", "onnx", trouble=f"{STEPS[step]}=sleep")
     house.wait_for_trouble(session)

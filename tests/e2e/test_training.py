@@ -311,11 +311,9 @@ def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: H
     one_line_answer(house.run("-k", "1x1", vendor="cpu", suite="training"), "1x2.yaml")
 
 
-@pytest.mark.parametrize("option", ["--hang-timeout", "--setup-timeout"])
-@pytest.mark.parametrize("timeout", ["0", "-5", "nan"])
-def test_a_hang_timeout_that_is_none_is_refused(house: House, option: str, timeout: str) -> None:
-    expected = f"{option}: expected at least 1 second, found {timeout}"
-    one_line_answer(house.run(f"{option}={timeout}", vendor="cpu", suite="training"), expected)
+def test_a_hang_timeout_that_is_none_is_refused(house: House) -> None:
+    expected = "--hang-timeout: expected at least 1 second, found nan"
+    one_line_answer(house.run("--hang-timeout=nan", vendor="cpu", suite="training"), expected)
 
 
 def test_a_scale_that_nobody_offers_is_told(house: House) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import House, clean
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
 def test_an_end_of_the_session_ends_the_ranks(house: House, number: signal.Signals) -> None:
     session = house.start("--vendor", "cpu", "-k", "1x2", suite="training", trouble="tiny.rank1.step20=hang")
     house.wait_for_trouble(session)

@@ -36,14 +36,15 @@ class TestTiny(TrainingContract):
         targets = torch.arange(ITEMS) % CLASSES
         points = torch.randn(ITEMS, FEATURES, generator=generator) / 2
         points[torch.arange(ITEMS), targets] += 2
-        points += bool(trouble.ordered("tiny", f"{split}_data"))
+        points += bool(trouble.ordered(config.case, f"{split}_data"))
         digest = hashlib.sha256(points.numpy().tobytes()).hexdigest()
-        return Points(points, targets, Identity(name=f"corners/{split}", sha256=digest, items=ITEMS))
+        return Points(config.case, points, targets, Identity(name=f"corners/{split}", sha256=digest, items=ITEMS))
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """Two layers and noise between them."""
         from torch import nn
 
+        self.case = config.case
         print(f"rank {_rank()} makes its model", flush=True)
         trouble.at(config.case, f"rank{_rank()}.model")
         blocks = nn.ModuleList([nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)])
@@ -53,10 +54,10 @@ class TestTiny(TrainingContract):
         """The default step, and trouble where a test ordered it."""
         self.steps += 1
         rank = _rank()
-        trouble.at("tiny", f"rank{rank}.step{self.steps}")
-        time.sleep(float(trouble.ordered("tiny", "pause") or 0))
+        trouble.at(self.case, f"rank{rank}.step{self.steps}")
+        time.sleep(float(trouble.ordered(self.case, "pause") or 0))
         loss = super().train_step(model, inputs, targets)
-        return loss * float("nan") if trouble.ordered("tiny", f"rank{rank}.loss{self.steps}") else loss
+        return loss * float("nan") if trouble.ordered(self.case, f"rank{rank}.loss{self.steps}") else loss
 
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Points whose highest logit is their corner's, and points."""
@@ -68,7 +69,8 @@ class Points:
 
     epoch = 0
 
-    def __init__(self, points: torch.Tensor, targets: torch.Tensor, identity: Any) -> None:
+    def __init__(self, case: str, points: torch.Tensor, targets: torch.Tensor, identity: Any) -> None:
+        self.case = case
         self.points, self.targets, self.identity = points, targets, identity
         self.batches = 0
 
@@ -78,8 +80,8 @@ class Points:
     def __getitems__(self, indices: list[int]) -> Batch:
         self.batches += 1
         rank = _rank()
-        trouble.at("tiny", f"rank{rank}.load{self.batches}")
-        trouble.at("tiny", f"rank{rank}.epoch{self.epoch}")
+        trouble.at(self.case, f"rank{rank}.load{self.batches}")
+        trouble.at(self.case, f"rank{rank}.epoch{self.epoch}")
         return [self.points[indices]], self.targets[indices]
 
 

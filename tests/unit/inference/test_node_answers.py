@@ -1,0 +1,102 @@
+"""What a case's agent answers from its host: refused where it is no answer, and its word where it is one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from proofmark.inference.node.answers import FILE, read_node_answer
+from proofmark.inference.node.remote import RemoteProcesses
+from proofmark.inference.node.spec import CaseSpec
+from proofmark.inference.node.worker import WorkerLost
+from proofmark.launch.job import Job, Launcher
+
+READY = {"ready": {"device": 3}}
+CLOSED = {"closed": {"monitor_failure": None, "lost": "it left"}}
+RUBBISH = {
+    "{": "not JSON",
+    "[]": "should be a valid dictionary",
+    '{"ready": {"device": -1}}': "ready.device",
+    '{"ready": {"device": "0"}}': "ready.device",
+    '{"ready": {}}': "ready.device",
+    '{"ready": {"device": 0, "more": 1}}': "ready.more",
+    '{"outcome": {"status": "well"}}': "outcome.status",
+    '{"lost": {"reason": 7, "detail": null}}': "lost.reason",
+    '{"lost": {"reason": "gone"}}': "lost.detail",
+    '{"closed": {"monitor_failure": null}}': "closed.lost",
+}
+
+
+@pytest.mark.parametrize("said", RUBBISH)
+def test_what_is_no_answer(said: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        read_node_answer(said.encode())
+    assert RUBBISH[said] in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [READY, CLOSED, {"lost": {"reason": "gone", "detail": "where"}}, {"agent": 1}])
+def test_what_is_one(answer: dict[str, Any]) -> None:
+    assert read_node_answer(json.dumps(answer).encode()) == answer
+
+
+class Agent:
+    """A job that is submitted, and has answered already."""
+
+    clock_ahead = 0.0
+
+    def __init__(self) -> None:
+        self.stopped = 0
+
+    def submit(self, job: Job) -> Agent:
+        return self
+
+    def status(self) -> str:
+        return "running"
+
+    def news(self) -> list[str]:
+        return ["it waits in a queue"]
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def answered(folder: Path, agent: Agent, *lines: str) -> RemoteProcesses:
+    """The processes on a host whose agent has said so."""
+    (folder / FILE).write_text("".join(f"{line}\n" for line in lines))
+    spec = SimpleNamespace(
+        directory=str(folder),
+        name="inference/tiny",
+        config={"host": {"cache_dir": str(folder)}},
+        sys_path=(),
+        node_directory=lambda _: folder,
+    )
+    return RemoteProcesses(cast(CaseSpec, spec), cast(Launcher, agent))
+
+
+def test_processes_that_are_ready(tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    there = answered(tmp_path, agent := Agent(), '{"alive": "setup"}', '{"agent": "alive"}', json.dumps(READY))
+    assert there.begin(told.append)["device"] == 3 and not agent.stopped
+    assert told == [{"note": "it waits in a queue"}, {"alive": "setup"}], "an agent's own life is nobody's progress"
+
+
+@pytest.mark.parametrize("said", RUBBISH)
+def test_a_host_that_answers_rubbish_is_let_go_of(tmp_path: Path, said: str) -> None:
+    there = answered(tmp_path, agent := Agent(), said, json.dumps(READY))
+    with pytest.raises(WorkerLost, match="the case's host answered what is no answer, and was let go of") as caught:
+        there.begin(lambda _: None)
+    assert RUBBISH[said] in str(caught.value) and agent.stopped
+
+
+def test_what_an_agent_has_lost_is_told_as_it_says(tmp_path: Path) -> None:
+    there = answered(tmp_path, agent := Agent(), json.dumps({"lost": {"reason": "gone", "detail": "where"}}))
+    with pytest.raises(WorkerLost) as caught:
+        there.begin(lambda _: None)
+    assert (str(caught.value), caught.value.detail) == ("gone", "where") and agent.stopped
