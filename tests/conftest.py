@@ -30,12 +30,16 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 TEMPORARY = temporary.take(os.environ)
 
+TREE = Path(__file__).parents[1]
+THERE = {*TREE.iterdir()}
+CACHES = frozenset({".cache", ".hypothesis", ".pytest_cache"})
+
 # torch's threads wait for each other by spinning, which is fast alone; where threads outnumber the cores, each keeps
 # the others from what it waits for: three small trainings side by side took twenty times as long
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # compile caches go to .cache, not to /tmp
-os.environ |= tidy_environment(Path(__file__).parents[1] / ".cache")
+os.environ |= tidy_environment(TREE / ".cache")
 
 # sessions in tests run side by side, on devices that are stubs, and wait for none of the others
 os.environ["PROOFMARK_DEVICE_WAIT"] = "off"
@@ -87,6 +91,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what tests have left behind. It goes with the session; in a user's directory it would stay."""
     if TEMPORARY is not None and (left := sorted(path.name for path in TEMPORARY.iterdir())):
         terminalreporter.line(f"left in the temporary directory by tests: {', '.join(left)}", yellow=True)
+    if left := sorted(path.name for path in {*TREE.iterdir()} - THERE if path.name not in CACHES):
+        terminalreporter.line(f"left in the source tree by tests: {', '.join(left)}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)

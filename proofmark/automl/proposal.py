@@ -23,7 +23,7 @@ from proofmark.automl.morphism.operations import Operation
 from proofmark.automl.network.distance import Descriptor
 from proofmark.automl.network.flops import honest
 from proofmark.automl.network.graph import MOST_GROWN, Graph
-from proofmark.automl.settings import kernels, with_kernel
+from proofmark.automl.network.hyperparameters import kernels, with_kernel
 from proofmark.automl.surrogate import Surrogate
 
 NEIGHBOURS, ATTEMPTS = 8, 16

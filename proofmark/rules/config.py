@@ -28,7 +28,7 @@ class HostSettings:
         artifact_dir: where a compiler may leave its compiled engine; None where there is no engine.
         device: what --device asked of the vendor.
         isolation: whether vendors' code runs behind a wall where the kernel has one.
-        own_directory: GiB that each of its processes may keep in a directory of its own.
+        scratch_limit: GiB that each of its processes may keep in a directory of its own.
         engine_user: whose processes engines are; None for the session's own user.
         environment: variables that the vendor declares for the case's processes.
         flops_convention: by whose FLOPs MFU is shown too.
@@ -42,7 +42,7 @@ class HostSettings:
     artifact_dir: str | None = None
     device: str | None = None
     isolation: Literal["wall", "process"] = "wall"
-    own_directory: float = 256.0
+    scratch_limit: float = 256.0
     engine_user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     flops_convention: Literal["counted", "flagperf"] = "counted"

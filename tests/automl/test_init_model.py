@@ -14,10 +14,10 @@ import pytest
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import Deeper
 from proofmark.automl.network.graph import MOST_GROWN, Graph
+from proofmark.automl.network.hyperparameters import with_dropout, with_kernel
 from proofmark.automl.network.init_model import read_init_models
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.figures import figures
-from proofmark.automl.settings import with_dropout, with_kernel
 from proofmark.errors import ConfigurationError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig

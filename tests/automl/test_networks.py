@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proofmark.automl import settings as settings_of
 from proofmark.automl.morphism.grow import random_growth
+from proofmark.automl.network import hyperparameters as settings_of
 from proofmark.automl.network.flops import honest
 from proofmark.automl.network.graph import parse_graph
 from proofmark.automl.network.seeds import small_network

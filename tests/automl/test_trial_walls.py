@@ -22,7 +22,7 @@ from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process, trains
 from tests.waiting import until
 
-FULL = "it filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
+FULL = "it filled its own directory with more than the 0.01 GiB of --scratch-limit, and was ended"
 
 CHEAT = ROOT / "tests/cheats/trainings"
 
@@ -73,7 +73,7 @@ def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, expected:
     for made in (tmp_path / ".cache", folder):
         made.mkdir()
     (tmp_path / ".cache" / "own.key").touch()
-    end = ended(process(folder, epochs=1, nproc=1, vendors=vendors, own_directory=0.01))
+    end = ended(process(folder, epochs=1, nproc=1, vendors=vendors, scratch_limit=0.01))
     assert (end["status"], end["reason"]) == ("failed", expected)
     assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
     assert not (folder / "noderank0" / "own0").exists()

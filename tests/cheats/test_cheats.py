@@ -30,7 +30,7 @@ from tests.unit.wall.test_wall import has_landlock
 
 ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
-SMALL = ("--own-directory", "0.01")
+SMALL = ("--scratch-limit", "0.01")
 PRECISIONS = frozenset({"fp32", "bf16"})
 KEPT = ("wraps_the_referee", "appends_rounds")
 

@@ -197,8 +197,8 @@ DESCRIPTION: dict[str, Any] = {
 def description(folder: Path, content: bytes) -> None:
     """What a host says of its devices, and what is asked of that."""
     found = describe.facts(content.decode("utf-8", "replace"))
-    told = DescribeRequest("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
-    assert all(line.isprintable() for line in told)
+    problems = DescribeRequest("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
+    assert all(line.isprintable() for line in problems)
 
 
 JOB: dict[str, Any] = {

@@ -10,7 +10,7 @@ from proofmark.literal import short, some
 
 
 @pytest.mark.parametrize(
-    "names, told",
+    "names, expected",
     [
         ([], ""),
         (["a"], "a"),
@@ -19,9 +19,9 @@ from proofmark.literal import short, some
         ([*"abcd"], "a, b and 2 more"),
     ],
 )
-def test_the_first_of_many_names_and_how_many_more_there_are(names: list[str], told: str) -> None:
-    assert some(names, 2) == told
-    assert some(names, 2, "; ") == told.replace(",", ";")
+def test_the_first_of_many_names_and_how_many_more_there_are(names: list[str], expected: str) -> None:
+    assert some(names, 2) == expected
+    assert some(names, 2, "; ") == expected.replace(",", ";")
 
 
 def test_a_path_is_shown_from_where_its_reader_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.automl.network.graph import MOST_GROWN, Graph, read_graph
-from proofmark.automl.settings import with_dropout, with_kernel
+from proofmark.automl.network.hyperparameters import with_dropout, with_kernel
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from proofmark.automl.network.distance import Descriptor
 from proofmark.automl.network.flops import compatible, honest
 from proofmark.automl.network.graph import Graph, parse_graph
+from proofmark.automl.network.hyperparameters import with_dropout, with_kernel
 from proofmark.automl.pool import MOST, best_and_last
 from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from proofmark.automl.search.ahead import SHARING, Made
 from proofmark.automl.search.state import Trial
-from proofmark.automl.settings import with_dropout, with_kernel
 
 
 class Morphisms:

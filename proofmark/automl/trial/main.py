@@ -81,7 +81,7 @@ class Instructions(threading.Thread):
 def _watch_over(spec: TrialSpec, log: EventLog) -> None:
     """End all of it where a rank keeps more than it may."""
     kept = [*spec.own_directories, *map(temporary_of, spec.own_directories)]
-    quota = Quota(kept, spec.config["host"]["own_directory"] * (1 << 30))
+    quota = Quota(kept, spec.config["host"]["scratch_limit"] * (1 << 30))
     while not (full := quota.exceeded()):
         time.sleep(EVERY)
     log.write("trial_failed", reason=f"it {full}, and was ended")

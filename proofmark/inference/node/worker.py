@@ -76,7 +76,7 @@ class CaseWorker:
     ) -> None:
         self._listener = Listener(patience or Patience())
         self._loaders = too_many_loaders(spec.config.get("configurations", {}))
-        most = spec.config.get("host", {}).get("own_directory", HostSettings.own_directory) * (1 << 30)
+        most = spec.config.get("host", {}).get("scratch_limit", HostSettings.scratch_limit) * (1 << 30)
         self._quota = Quota([Path(spec.own_directory)], most)
         self._answers = AnswerPipe(LONGEST)
         with self._answers.given_away() as descriptor:

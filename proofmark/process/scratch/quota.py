@@ -39,7 +39,7 @@ class Quota:
         says: what says so.
     """
 
-    def __init__(self, directories: Sequence[Path], most: float, says: str = "of --own-directory") -> None:
+    def __init__(self, directories: Sequence[Path], most: float, says: str = "of --scratch-limit") -> None:
         self.directories, self._most, self._says = tuple(directories), most, says
         self._next = self._next_nameless = 0.0
 

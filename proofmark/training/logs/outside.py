@@ -23,9 +23,9 @@ from proofmark.training.outcome.checks import (
     keeps_the_plan,
     keeps_the_sessions_time,
     keeps_time,
-    takes_steps,
 )
 from proofmark.training.outcome.examined import Examination, Examined, HandedOut, Standing
+from proofmark.training.outcome.replay_checks import takes_steps
 from proofmark.training.outside.examination import EVENT as EXAMINED
 
 FEEDERS = "the processes that load the data"

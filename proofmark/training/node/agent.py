@@ -140,7 +140,7 @@ class Watch:
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
         self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
-        most = spec.config["host"]["own_directory"] * (1 << 30)
+        most = spec.config["host"]["scratch_limit"] * (1 << 30)
         # a shared folder is the user's, and may have earlier sessions' checkpoints
         self._checkpoints = [] if spec.checkpoints else [spec.checkpoint_directory]
         kept = {rank: [own, temporary_of(own)] for rank, own in zip(self._ranks, self._own, strict=True)}

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
 
 from proofmark.record.parts import Check
-from proofmark.training.spec import RUN
 
 PARAMETERS = "keeps the case's parameters"
 WEIGHTS = "starts from the case's weights"
@@ -95,119 +90,6 @@ def keeps_the_plan(steps: int, samples: int, items: int, global_batch: int) -> C
     planned = steps // each * items + min(steps % each * global_batch, items)
     what = f"it says that it trained on {samples} samples in {steps} steps, in which the plan has {planned}"
     return Check(PLAN, samples == planned, float(abs(samples - planned)), 0.0, what)
-
-
-REPLAY = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
-"""How far gradients of a recorded step may be from those of the same step in float32, as a share of their length.
-
-First steps of the embedded cases on a processor: float32 up to 5.3e-5; bfloat16 from 4e-3 to 6e-3, but 0.26 to 0.92
-where convolutions are normalised by batches, in a schedule that was squeezed into 64 steps, up to 1.4 times what
-roundings of the weights alone make of them.
-"""
-
-NOISE = 1.5
-"""By how many standard deviations of replays, which draw their dropout anew, they may be further off: over many
-parameters a replay is hardly nearer to the mean of others than one, nor farther."""
-
-NOISIEST = 1.0
-"""Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
-
-ASTRAY = {"fp32": 0.5, "tf32": 0.5, "fp16": 0.5, "bf16": 0.85}
-"""How much of its replayed gradient's length a matrix's recorded one may lack, in all but a twentieth of the matrices.
-What has nothing to do with it lacks all of it.
-
-Embedded cases on a processor, in trainings of 16 to 120 steps: 0.006 at bf16, but 0.58 where convolutions are
-normalised by batches.
-"""
-
-QUIETEST, NOISY = 0.6, 0.05
-"""How far gradients must at least be from the mean of replays, in standard deviations of those, in the median of the
-steps that have such noise at all. One more draw is at 1.08 (six replays have a mean that is off by 0.41 itself), what
-has drawn no dropout at 0.41: with a dropout of 0.1 a language model was seen from 1.05 to 1.12, without it from 0.41 to
-0.46."""
-
-ROUNDINGS = 10
-"""By how many times what roundings make of them they may be further off, to ROUNDED_MOST.
-
-ResNet-50 in another memory layout, its schedule squeezed into seven steps: up to 5.6e-2 of their length off, and up to
-5.6 times what roundings make of them; in most steps less than that.
-"""
-
-ROUNDED_MOST = {"fp32": 0.5, "tf32": 0.5, "fp16": 0.5, "bf16": 1.0}
-"""Beyond that they tell nothing over all parameters; matrix by matrix (ASTRAY) they still do."""
-
-UPDATE = 0.05
-"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of that, in the
-worst tensor.
-
-Embedded cases on a processor, steps at a schedule's beginning, in it and at its end: nothing is off beside roundings of
-each weight, with the case's optimizers and a fused one, fp32 and bf16 (`ROUNDING` in
-`proofmark/training/outside/updates.py`).
-"""
-
-
-def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: int | None = None) -> Iterator[Check]:
-    """Hold recorded steps against what came of them when they were done again, as `Replayed` has it.
-
-    Args:
-        replayed: in the order of their numbers.
-        precision: that of the training.
-        trained: the number of its last step; None where that is not known.
-    """
-    held = list[tuple[float, str]]()
-    if trained is not None and (gap := _gap([step["step"] for step in replayed if "unseen" in step], trained)):
-        held.append((math.inf, gap))
-    for step in replayed:
-        held += _held(step, precision)
-        if step["seeded"] is not None:
-            what = "the first step does not begin with the weights that the case makes from the seed"
-            yield Check(SEEDED, step["seeded"], float(not step["seeded"]), 0.0, what)
-    drawn = [each["gradient"] / each["noise"] for each in replayed if each["noise"] >= NOISY and each["gradient"]]
-    if len(drawn) >= RUN and (median := statistics.median(drawn)) < QUIETEST:
-        what = f"gradients are {median:.3g} deviations from the mean over dropout's draws: they drew less"
-        held.append((QUIETEST / median, what))
-    if held:
-        worst = max(ratio for ratio, _ in held)
-        wrong = [what for ratio, what in held if ratio > 1]
-        shown = ": " + "; ".join(wrong[:3]) if wrong else ""
-        what = f"recorded steps, done again in the case's own model, come out otherwise{shown}"
-        yield Check(REPLAYED, worst <= 1, worst if math.isfinite(worst) else None, 1.0, what)
-
-
-def _held(step: Mapping[str, Any], precision: str) -> Iterator[tuple[float, str]]:
-    """What a step is held to: its share of each bound, and what is wrong with it where that is more than all."""
-    number = step["step"]
-    if step["misfits"]:
-        yield math.inf, f"step {number} was of another model ({', '.join(step['misfits'][:3])})"
-    if step["gradient"] is not None:
-        rounded = min(ROUNDINGS * step.get("rounding", 0.0), ROUNDED_MOST[precision])
-        bound = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST) + rounded
-        yield step["gradient"] / bound, f"the gradients of step {number} are {step['gradient']:.3g} of their length off"
-        stray = f"the gradients of step {number} are others in many matrices (as {step.get('stray')})"
-        yield step.get("astray", 0.0) / ASTRAY[precision], stray
-    if step["update"] is not None:
-        off = f"step {number} changed the weights otherwise by {step['update']:.3g} of what it should"
-        yield step["update"] / UPDATE, off
-    if step.get("state"):
-        yield math.inf, f"before step {number} {step['state']}"
-
-
-def _gap(recorded: Sequence[int], trained: int) -> str | None:
-    """What lacks of recorded steps, or is too much: a recorder leaves the first RUN, and a whole run of later ones as
-    soon as there are so many (the first begins right after those, and gives way to another whole one alone). One in
-    which training ended is beside that."""
-    if not recorded:
-        return None
-    cut = recorded[2 * RUN :]
-    in_runs = all(_in_a_row(steps) for steps in (recorded[:RUN], recorded[RUN : 2 * RUN], cut))
-    enough = len(recorded) >= min(trained - recorded[0] + 1, 2 * RUN)
-    if in_runs and enough and recorded[-1] <= trained and (not cut or (len(cut) < RUN and cut[-1] == trained)):
-        return None
-    return f"of its {trained} steps only {', '.join(map(str, recorded))} are there of those that were recorded"
-
-
-def _in_a_row(steps: Sequence[int]) -> bool:
-    return all(then == step + 1 for step, then in pairwise(steps))
 
 
 CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01

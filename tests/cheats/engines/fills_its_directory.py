@@ -7,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, REASON = "ERROR", "filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
+VERDICT, REASON = "ERROR", "filled its own directory with more than the 0.01 GiB of --scratch-limit, and was ended"
 
 
 class InferModel(honest.InferModel):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, REASON = "ERROR", "filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
+VERDICT, REASON = "ERROR", "filled its own directory with more than the 0.01 GiB of --scratch-limit, and was ended"
 
 
 class Adapter(TrainingAdapter):

@@ -81,16 +81,16 @@ def answered(folder: Path, agent: Agent, *lines: str) -> RemoteProcesses:
 
 
 def test_processes_that_are_ready(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     there = answered(tmp_path, agent := Agent(), '{"alive": "setup"}', '{"agent": "alive"}', json.dumps(READY))
-    assert there.begin(told.append)["device"] == 3 and not agent.stopped
-    assert told == [{"note": "it waits in a queue"}, {"alive": "setup"}], "an agent's own life is nobody's progress"
+    assert there.begin(messages.append)["device"] == 3 and not agent.stopped
+    assert messages == [{"note": "it waits in a queue"}, {"alive": "setup"}], "an agent's own life is nobody's progress"
 
 
 @pytest.mark.parametrize("said", RUBBISH)
 def test_a_host_that_answers_rubbish_is_let_go_of(tmp_path: Path, said: str) -> None:
     there = answered(tmp_path, agent := Agent(), said, json.dumps(READY))
-    with pytest.raises(WorkerLost, match="the case's host answered what is no answer, and was let go of") as caught:
+    with pytest.raises(WorkerLost, match="the case's host sent an invalid answer, and was let go of") as caught:
         there.begin(lambda _: None)
     assert RUBBISH[said] in str(caught.value) and agent.stopped
 

@@ -106,7 +106,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_what_was_laid_down_at_the_very_end_is_looked_at_too(
     make: Any, tmp_path: Path, size: int, expected: str | None
 ) -> None:
-    worker = make(config={"host": {"own_directory": 1 / 1024}})
+    worker = make(config={"host": {"scratch_limit": 1 / 1024}})
     worker.run("fill:" + str(size), 30, lambda _: None)
     lost = worker.close()
     assert lost is None if expected is None else expected in lost

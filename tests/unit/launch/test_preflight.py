@@ -293,7 +293,11 @@ def test_what_is_asked_of_a_host_is_whole_in_a_ticket(tmp_path: Path) -> None:
     written.write_text(ticket.model_dump_json())
     assert read_wire(written, Ticket) == ticket
     assert ticket.described.command("python3", "code")[-5:] == ["x", "code/vendors", "fp32", "gpu", "process"]
-    for wrong, expected in (({"scale": "2x8x"}, "is no scale"), ({"scale": 8}, "is no scale"), ({"node": 1}, "node")):
+    for wrong, expected in (
+        ({"scale": "2x8x"}, "is not a scale"),
+        ({"scale": 8}, "is not a scale"),
+        ({"node": 1}, "node"),
+    ):
         whole = ticket.model_dump(mode="json")
         written.write_text(json.dumps({**whole, "described": {**whole["described"], **wrong}}))
         with pytest.raises(ValueError, match=f"described.*{expected}"):

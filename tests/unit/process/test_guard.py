@@ -69,7 +69,7 @@ def marked(mark: str) -> list[psutil.Process]:
 def test_what_keeps_the_interpreter_to_itself_ends_with_its_parent(parent: subprocess.Popen[bytes]) -> None:
     until(lambda: psutil.Process(parent.pid).children(), "its child")
     (child,) = psutil.Process(parent.pid).children()
-    until(lambda: "TMPDIR" in child.environ(), "what it begins with")
+    until(lambda: MARK in child.environ(), "what it begins with")  # before its program begins it has its parent's
     directory, mark = Path(child.environ()["TMPDIR"]), child.environ()[MARK]
     until((directory / "hangs").exists, "its code to hang")
     parent.kill()

@@ -50,7 +50,7 @@ def test_more_than_allowed_is_said_with_the_option(tmp_path: Path, monkeypatch: 
     (tmp_path / "file").write_bytes(b"x" * (2 << 20))
     assert watched.exceeded() is None, "too early to look again"
     monkeypatch.setattr(quota.time, "monotonic", lambda now=quota.time.monotonic: now() + 10)
-    assert watched.exceeded() == "filled its own directory with more than the 0.000977 GiB of --own-directory"
+    assert watched.exceeded() == "filled its own directory with more than the 0.000977 GiB of --scratch-limit"
 
 
 def test_a_folder_that_hides_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

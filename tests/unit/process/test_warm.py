@@ -295,7 +295,7 @@ def test_what_only_a_new_process_can_take_on_gets_one(start: Any, change: dict[s
 
 def test_where_compilers_keep_what_they_made_is_known_to_what_is_forked(start: Any, tmp_path: Path) -> None:
     places = {name: str(tmp_path / name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-    warm.warm_up(["torch._inductor.runtime.cache_dir_utils"], dict.fromkeys(places, "elsewhere"))
+    warm.warm_up(["torch._inductor.runtime.cache_dir_utils"], dict.fromkeys(places, str(tmp_path / "elsewhere")))
     started = start(**places)
     assert started.is_forked
     started.tell("compile")

@@ -41,7 +41,7 @@ def test_what_it_lacks_is_named_and_nothing_is_made_up() -> None:
 def test_the_host_has_defaults() -> None:
     assert HostSettings() == HostSettings(None, None, ".cache", None, None) == config().host
     host = config().host
-    assert (host.isolation, host.own_directory, host.flops_convention) == ("wall", 256.0, "counted")
+    assert (host.isolation, host.scratch_limit, host.flops_convention) == ("wall", 256.0, "counted")
 
 
 def test_the_hash_is_of_the_task_alone() -> None:

@@ -20,7 +20,7 @@ from proofmark.training.ranks.heartbeat import PHASES
 from proofmark.training.spec import TrainingSpec
 from tests.disks import nest
 
-HOST = {"own_directory": 1.0}
+HOST = {"scratch_limit": 1.0}
 
 
 @pytest.fixture

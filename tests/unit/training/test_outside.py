@@ -25,10 +25,10 @@ from proofmark.training.outcome.checks import (
     as_good,
     keeps_the_plan,
     metric_bound,
-    takes_steps,
 )
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.examined import Examination
+from proofmark.training.outcome.replay_checks import takes_steps
 from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.gradients import Compared

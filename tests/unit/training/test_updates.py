@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.outcome.checks import REPLAYED, UPDATE, takes_steps
+from proofmark.training.outcome.checks import REPLAYED
+from proofmark.training.outcome.replay_checks import UPDATE, takes_steps
 from proofmark.training.outside.left import read_left
 from proofmark.training.outside.replay import Replay, Replayed
 from proofmark.training.outside.updates import _otherwise

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from proofmark.automl.morphism.inherit import resized
 from proofmark.automl.network.flops import honest
+from proofmark.automl.network.hyperparameters import with_dropout, with_kernel
 from proofmark.automl.network.layers import Convolution, Dropout
 from proofmark.automl.network.module import GraphNetwork, fresh_weights
 from proofmark.automl.network.seeds import small_network
-from proofmark.automl.settings import with_dropout, with_kernel
 from tests.unit.automl.graphs import chances, random_graph
 
 SMALL = small_network(size=8, width=4)
