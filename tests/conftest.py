@@ -32,7 +32,9 @@ TEMPORARY = temporary.take(os.environ)
 
 TREE = Path(__file__).parents[1]
 THERE = {*TREE.iterdir()}
-CACHES = frozenset({".cache", ".hypothesis", ".pytest_cache"})
+CACHES = frozenset(
+    {".cache", ".hypothesis", ".pytest_cache", "baselines"}
+)  # the last: pytest-benchmark's, until the end
 
 # torch's threads wait for each other by spinning, which is fast alone; where threads outnumber the cores, each keeps
 # the others from what it waits for: three small trainings side by side took twenty times as long
