@@ -16,6 +16,7 @@ from reports.terminal import summary_lines
 from tests.automl.automl_records import epoch, record, trial
 
 EVALUATED = epoch(3).model_copy(update={"evaluated": 11})
+SKIMMED = epoch(3).model_copy(update={"evaluated": 1})
 WRONG = Check("starts from the case's weights", False, 1.0, 0.0, "it begins from other weights")
 
 
@@ -75,11 +76,23 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ),
         (
             {"epochs": (epoch(2, 0), epoch(3, 0), epoch(4))},
-            "FAIL_HONESTY",
+            "ERROR",
             "did 3 evaluations, of which it was given 2",
         ),
         ({"epochs": (epoch(3, 1000),)}, "FAIL_HONESTY", "did 1000 images in an epoch, of which it was given 100"),
         ({"epochs": (EVALUATED,)}, "FAIL_HONESTY", "did 11 images in an evaluation, of which it was given 10"),
+        (
+            {"epochs": (epoch(2, 0), epoch(3, 1))},
+            "ERROR",
+            "not after training on all; number 2 was of 10 of 10, after 1 of 100",
+        ),
+        (
+            {"epochs": (epoch(2, 0), epoch(3, 100), SKIMMED, SKIMMED), "asked": 3},
+            "ERROR",
+            "2 of its 4 evaluations were not of all images, or not after training on all; number 3 was of 1 of 10",
+        ),
+        ({"epochs": (SKIMMED,)}, "ERROR", "trial 1 did not finish epochs that it tells of: 1 of its"),
+        ({"epochs": (epoch(2, 0), epoch(2, 0))}, "ERROR", "trial 1 did not finish epochs that it tells of: 1 of its"),
         ({"train_seconds": 1e9}, "FAIL_HONESTY", "trial 1 says that it trained for 1e+09 s, and lasted 10 s"),
         ({"checks": (WRONG,)}, "FAIL_HONESTY", "trial 1: it begins from other weights"),
         ({"checks": ()}, "FAIL_HONESTY", "trial 1: the honesty check 'keeps the case's parameters' is missing"),
@@ -100,7 +113,7 @@ def test_a_trial_that_breaks_a_rule_makes_the_search_invalid(changed: dict[str, 
     assert verdict.kind == kind and any(reason in line for line in verdict.reasons), verdict
 
 
-@pytest.mark.parametrize("peak, kind", [(320.0, "PASS"), (300.0, "FAIL_HONESTY")])
+@pytest.mark.parametrize("peak, kind", [(640.0, "PASS"), (300.0, "FAIL_HONESTY")])
 def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
     """3,200 FLOP in ten seconds; over all of the search that is a tenth of it."""
     chip = Chip(name="A1", peak=Peak(flops_per_second=peak, precision="fp32", source="a sheet"))
@@ -108,9 +121,19 @@ def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
     assert verdict.kind == kind and (kind == "PASS" or "its devices' peak gives 3000" in verdict.reasons[0]), verdict
 
 
+def test_no_trial_is_credited_faster_than_its_devices_either() -> None:
+    """By the original's formulas, of the images that it says it had: 6,400 FLOP in ten seconds."""
+    chip = Chip(name="A1", peak=Peak(flops_per_second=330.0, precision="fp32", source="a sheet"))
+    verdict = judge(record(chip=chip, utilisation=Utilisation(mfu=0.1)))
+    assert verdict.kind == "FAIL_HONESTY"
+    assert (
+        verdict.reasons[0] == "trial 0 says that it did 6400 FLOP, by AIPerf's formulas, its devices' peak gives 3300"
+    )
+
+
 @pytest.mark.parametrize("devices, kind", [(1, "FAIL_HONESTY"), (2, "PASS")])
 def test_ranks_that_share_a_processor_have_its_peak_together(devices: int, kind: str) -> None:
-    chip = Chip(name="A1", peak=Peak(flops_per_second=300.0, precision="fp32", source="a sheet"))
+    chip = Chip(name="A1", peak=Peak(flops_per_second=400.0, precision="fp32", source="a sheet"))
     shared = {"config": {"devices_per_trial": 2}, "devices": devices, "utilisation": Utilisation(mfu=0.1)}
     assert judge(record(chip=chip, **shared)).kind == kind
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.automl.outcome.figures import figures
-from proofmark.automl.outcome.record import TrialRecord
+from proofmark.automl.outcome.record import Items, TrialRecord
 from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, MOST_MARKS, TRAINED, marks_of, regulated, score_of
 from tests.automl.automl_records import epoch, record, trial
 
@@ -45,6 +45,22 @@ def test_what_failed_takes_time_and_earns_nothing() -> None:
     assert list(marks_of([trial(0), failed], 25.0, 4.0, 2)) == list(marks_of([trial(0)], 25.0, 4.0, 2))
     before = failed.model_copy(update={"trained_on": None})
     assert score_of([trial(0), before], 100.0, 0.1).flops == 2 * one.flops, "in records of before it did"
+
+
+def test_an_epoch_that_was_not_of_all_images_earns_nothing() -> None:
+    """Neither by what was computed nor the original's way; the evaluation before the first step does."""
+    items, whole = Items(100, 10), trial(0)
+    short = epoch(9, images=1)
+    skimmed = epoch(9).model_copy(update={"evaluated": 1})
+    again = epoch(9, images=0)
+    for unfinished in (short, skimmed, again):
+        made = trial(0, epochs=(*whole.epochs, unfinished))
+        assert score_of([made], 100.0, 0.1, items) == score_of([whole], 100.0, 0.1, items)
+        seen, expected = (list(marks_of([each], 25.0, 4.0, 2, items)) for each in (made, whole))
+        assert seen == expected
+        assert record(made).trained_images == 100
+    only = trial(0, epochs=(whole.epochs[0], *[epoch(9, images=1)] * 1000))
+    assert score_of([only], 100.0, 0.1, items).compatible is None
 
 
 def test_the_original_s_worked_example() -> None:

@@ -12,12 +12,16 @@ import psutil
 import pytest
 
 from proofmark.automl.network.module import fresh_weights
+from proofmark.automl.outcome.record import EpochRecord, Items
+from proofmark.automl.outcome.scoring import score_of
+from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.trial import rank
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.record.events.log import read_events
 from proofmark.wall.isolation import Isolation
 from tests.automl import test_examined
+from tests.automl.automl_records import record, trial
 from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process, trains
 from tests.waiting import until
@@ -153,6 +157,50 @@ class Adapter(TrainingAdapter):
     folder.mkdir()
     end = ended(process(folder, epochs=2, nproc=1, vendors=vendors))
     assert end["status"] == "failed" and end["reason"].startswith(expected), end["reason"]
+
+
+SKIMS = """
+from dataclasses import replace
+
+import torch
+from proofmark.training.ranks import trainer
+from proofmark.training.ranks.batches import GlobalBatches
+from proofmark.vendor import TrainingAdapter
+
+
+class Adapter(TrainingAdapter):
+    def __init__(self):
+        evaluate, found = trainer.evaluate, []
+
+        def once(*arguments):
+            found.append(replace(found[0], items=1) if found else evaluate(*arguments))
+            return found[-1]
+
+        GlobalBatches.__len__ = lambda _: 1
+        GlobalBatches.size = lambda *_: 1
+        GlobalBatches.shares = lambda *_: iter([[]])
+        trainer.Stepper.step = lambda *_: torch.zeros(())
+        trainer.evaluate = once
+"""
+"""Trains on one image an epoch by its own count, and computes none; each counted as 1,280,000 the original's way."""
+
+
+def test_one_that_skims_its_epochs_earns_nothing_and_is_found(tmp_path: Path) -> None:
+    vendors, folder = vendors_with(tmp_path, SKIMS), tmp_path / "search"
+    folder.mkdir()
+    end = ended(process(folder, epochs=50, nproc=1, vendors=vendors))
+    assert (end["status"], end["reason"]) == ("finished", None)
+    assert [(epoch["images"], epoch["evaluated"]) for epoch in end["epochs"][1:]] == [(1, 1)] * 50
+    fields = ("images", "evaluated", "accuracy", "loss", "seconds")
+    epochs = tuple(EpochRecord(ended=5.0, **{key: epoch[key] for key in fields}) for epoch in end["epochs"])
+    cheat, items = trial(1, epochs=epochs, asked=50), Items(1_000, epochs[0].evaluated)
+    assert score_of([cheat], 10.0, 0.1, items).compatible is None
+    others = {"train_items": items.train, "search_items": items.search}
+    verdict = judge(record(cheat, trial(0, epochs=()), **others))
+    assert verdict.kind == "ERROR", verdict
+    assert any(
+        "trial 1 did not finish epochs that it tells of: 50 of its 51 evaluations" in each for each in verdict.reasons
+    )
 
 
 @pytest.mark.parametrize("killed, expected", [("rank", "it died of signal 9"), ("trial", "its process died")])

@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.figures import figures
-from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
+from proofmark.automl.outcome.record import AutoMLRecord, Items, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.trials import Trials
 from proofmark.automl.outcome.unfinished import judged_so_far
@@ -167,9 +167,10 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed:
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
-    items = examined.get("data_items") or {}
+    data_items = examined.get("data_items") or {}
+    items = Items(data_items.get("train"), data_items.get("search"))
     error = None if examined.get("accuracy") is None else 1.0 - examined["accuracy"]
-    score = score_of(trials, seconds, error)
+    score = score_of(trials, seconds, error, items)
     identity, held_out, chosen_on = (
         Identity.model_validate(each) if each else None
         for each in (last.get("data", {}).get("dataset"), examined.get("dataset"), examined.get("chosen_on"))
@@ -187,11 +188,11 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed:
         "held_out_reason": examined.get("reason"),
         "held_out": held_out,
         "chosen_on": chosen_on,
-        "train_items": items.get("train"),
-        "search_items": items.get("search"),
+        "train_items": items.train,
+        "search_items": items.search,
         "dataset": identity,
         "score": score,
-        "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark)),
+        "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark, items)),
         "flops": _flops(None if init_models else config.flops, trials),
         "utilisation": _utilisation(chip, score.honest, journal.devices),
         "training_share": _share(sum(trial.trained for trial in trials), seconds * journal.places),

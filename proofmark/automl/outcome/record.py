@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field
 
@@ -33,6 +34,13 @@ class OfMany(Part):
         """See pydantic."""
         if len(self.model_fields_set) == len(given := _fields_of(type(self))):
             object.__setattr__(self, "__pydantic_fields_set__", given)
+
+
+class Items(NamedTuple):
+    """How many there are, by a process without a vendor's code; None: nobody like that has told (yet)."""
+
+    train: int | None = None
+    search: int | None = None
 
 
 class EpochRecord(OfMany):
@@ -96,6 +104,15 @@ class TrialRecord(OfMany):
         before it did."""
         return self.status != "failed" or self.trained_on is None
 
+    def finished_epochs(self, items: Items) -> Iterator[EpochRecord]:
+        """Those of all images to train on, evaluated on all of the search's split; and the evaluation before the first
+        step. No others earn, if any do."""
+        return (epoch for number, epoch in enumerate(self.epochs) if _is_finished(epoch, number, items))
+
+    def unfinished_epochs(self, items: Items) -> Iterator[tuple[int, EpochRecord]]:
+        """All others, each with its place among those that the trial tells of: 0 is the one before the first step."""
+        return ((n, epoch) for n, epoch in enumerate(self.epochs) if not _is_finished(epoch, n, items))
+
     @property
     def lasted(self) -> float:
         """Seconds, by its driver's clock; 0 where it has no end."""
@@ -108,10 +125,24 @@ class TrialRecord(OfMany):
 
     @property
     def flops(self) -> float:
-        """That it computed, in all epochs."""
-        return float(
-            sum(epoch.images * self.training_flops + epoch.evaluated * self.forward_flops for epoch in self.epochs)
-        )
+        """That it says it computed, in all epochs."""
+        return sum(map(self.flops_of, self.epochs))
+
+    @property
+    def compatible_flops(self) -> float:
+        """The same by the original's formulas: what it is credited the original's way is this, scaled to the images of
+        ImageNet."""
+        training, forward = self.compatible_training_flops, self.compatible_forward_flops
+        return float(sum(epoch.images * training + epoch.evaluated * forward for epoch in self.epochs))
+
+    def flops_of(self, epoch: EpochRecord) -> float:
+        """Of one of its epochs."""
+        return float(epoch.images * self.training_flops + epoch.evaluated * self.forward_flops)
+
+
+def _is_finished(epoch: EpochRecord, number: int, items: Items) -> bool:
+    trained = items.train in (None, epoch.images) or (not epoch.images and not number)
+    return trained and items.search in (None, epoch.evaluated)
 
 
 class Mark(Part):
@@ -216,9 +247,15 @@ class AutoMLRecord(CaseRecord):
         return max(known, key=lambda trial: (trial.accuracy, -trial.number), default=None)
 
     @property
+    def items(self) -> Items:
+        """Of an epoch and of an evaluation."""
+        return Items(self.train_items, self.search_items)
+
+    @property
     def trained_images(self) -> int:
-        """In all epochs of all trials that earn."""
-        return sum(epoch.images for trial in self.trials if trial.earns for epoch in trial.epochs)
+        """In all epochs that earn."""
+        earning = (trial for trial in self.trials if trial.earns)
+        return sum(epoch.images for trial in earning for epoch in trial.finished_epochs(self.items))
 
     @property
     def resumed(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from proofmark.automl.outcome.record import EpochRecord, Mark, Score, TrialRecord
+from proofmark.automl.outcome.record import EpochRecord, Items, Mark, Score, TrialRecord
 
 TRAINED, EVALUATED = 1_280_000, 50_000
 """Images that the original credits for each epoch, whatever was processed."""
@@ -16,23 +16,28 @@ TRAINED, EVALUATED = 1_280_000, 50_000
 MOST_MARKS = 10_000
 """What curves are drawn of; of more marks they are of every second one, or third."""
 
+UNKNOWN = Items()
+"""Of a search whose best network was not judged (yet), and of records of before."""
+
 LEAST_ERROR = 1e-6
 """An error that is none is taken for this: no data set has so many images that it would be told from it."""
 
 
-def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None) -> Score:
+def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None, items: Items = UNKNOWN) -> Score:
     """The final score.
 
     Args:
         trials: all of them; of those that failed time and energy count.
         seconds: of the whole search, start-up and idle time included.
         error: of the best trial on data that none was chosen by, 0 to 1.
+        items: that a finished epoch is of; where nobody knows, every epoch is taken for one.
     """
-    flops = sum(trial.flops for trial in trials if trial.earns)
+    earned = list(_earned(trials, items))
+    flops = sum(trial.flops_of(epoch) for trial, epoch in earned)
     joules = [trial.energy_joules for trial in trials]
     unknown = [trial for trial in trials if trial.energy_joules is None]
     honest = flops / seconds if seconds > 0 and flops > 0 else None
-    credited = sum(_credited(trial, epoch) for trial in trials if trial.earns for epoch in trial.epochs)
+    credited = sum(_credited(trial, epoch) for trial, epoch in earned)
     compatible = credited / seconds if credited and seconds > 0 else None
     reason = f"trial {unknown[0].number}: {unknown[0].energy_reason or 'no reading'}" if unknown else None
     return Score(
@@ -54,13 +59,14 @@ def regulated(score: float | None, error: float | None) -> float | None:
     return score * abs(math.log(max(error, LEAST_ERROR)))
 
 
-def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first: int) -> Iterator[Mark]:
+def marks_of(
+    trials: Sequence[TrialRecord], seconds: float, every: float, first: int, items: Items = UNKNOWN
+) -> Iterator[Mark]:
     """The search at its marks, each `every` seconds from the `first` one on, and at its end.
 
     At a mark that counts which was evaluated until then: an epoch that is not over earns nothing.
     """
-    earned = ((trial, epoch) for trial in trials if trial.earns for epoch in trial.epochs)
-    done = sorted(earned, key=lambda pair: pair[1].ended)
+    done = sorted(_earned(trials, items), key=lambda pair: pair[1].ended)
     last = int(min(seconds / every, 1e15))
     apart = -(-(last - first + 1) // MOST_MARKS) or 1
     moments = [every * number for number in range(first, last + 1, max(1, apart))]
@@ -70,7 +76,7 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
     for moment in moments:
         while position < len(done) and done[position][1].ended <= moment:
             trial, epoch = done[position]
-            flops += epoch.images * trial.training_flops + epoch.evaluated * trial.forward_flops
+            flops += trial.flops_of(epoch)
             credited += _credited(trial, epoch)
             if epoch.accuracy is not None and (best is None or epoch.accuracy > best):
                 best = epoch.accuracy
@@ -86,6 +92,11 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
             compatible=compatible,
             compatible_regulated=regulated(compatible, error),
         )
+
+
+def _earned(trials: Sequence[TrialRecord], items: Items) -> Iterator[tuple[TrialRecord, EpochRecord]]:
+    """All that counts, each with its trial."""
+    return ((trial, epoch) for trial in trials if trial.earns for epoch in trial.finished_epochs(items))
 
 
 def _credited(trial: TrialRecord, epoch: EpochRecord) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
+from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required
 from proofmark.verdict import engine
@@ -63,6 +63,7 @@ def rules(record: AutoMLRecord) -> list[Rule]:
         Rule("what was trained is what the case says", honesty, _dishonest(record)),
         Rule("the counter of operations equals its oracle", honesty, _miscounted(record)),
         Rule("no trial computed more than it was given", honesty, _overdone(record)),
+        Rule("every epoch that was finished was of all images", error, _unfinished(record)),
         Rule("computed in at least 16 bits", honesty, _imprecise(record)),
         Rule("data identified, and kept apart", error, _data(record)),
         Rule("the best network was judged", error, _unjudged(record)),
@@ -158,8 +159,10 @@ def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
     if peak is not None and trial.ended is not None:
         devices = min(record.config.get("devices_per_trial", 1), record.devices)  # ranks share a processor
         most = peak.flops_per_second * devices * trial.lasted
-        if trial.flops > most:
-            yield f"trial {trial.number} says that it did {trial.flops:.4g} FLOP, its devices' peak gives {most:.4g}"
+        for said, how in ((trial.flops, ""), (trial.compatible_flops, ", by AIPerf's formulas")):
+            if said > most:
+                yield f"trial {trial.number} says that it did {said:.4g} FLOP{how}, its devices' peak gives {most:.4g}"
+                break
     if trial.ended is not None and trial.trained > trial.lasted:
         yield f"trial {trial.number} says that it trained for {trial.trained:.4g} s, and lasted {trial.lasted:.4g} s"
     for what, said, given in (
@@ -170,6 +173,32 @@ def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
     ):
         if given is not None and said > given:
             yield f"trial {trial.number} says that it did {said} {what}, of which it was given {given}"
+
+
+def _unfinished(record: AutoMLRecord) -> list[str]:
+    """Trials that finished, and tell of epochs of too few images. One that is ended within an epoch doesn't tell of it.
+    Of too many: see `_overdone`."""
+    items, reasons = record.items, []
+    for trial in record.trials:
+        unfinished = [(n, epoch) for n, epoch in trial.unfinished_epochs(items) if not _is_more(epoch, items)]
+        if trial.status != "finished" or not unfinished:
+            continue
+        number, epoch = unfinished[0]
+        trained, evaluated = _of(epoch.images, items.train), _of(epoch.evaluated, items.search)
+        reasons.append(
+            f"trial {trial.number} did not finish epochs that it tells of: {len(unfinished)} of its "
+            f"{len(trial.epochs)} evaluations were not of all images, or not after training on all; "
+            f"number {number + 1} was of {evaluated}, after {trained}"
+        )
+    return reasons[:MOST]
+
+
+def _is_more(epoch: EpochRecord, items: Items) -> bool:
+    return any(n is not None and said > n for said, n in zip((epoch.images, epoch.evaluated), items, strict=True))
+
+
+def _of(images: int, all_of_them: int | None) -> str:
+    return f"{images}" if all_of_them is None else f"{images} of {all_of_them}"
 
 
 def _imprecise(record: AutoMLRecord) -> list[str]:

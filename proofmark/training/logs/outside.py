@@ -14,12 +14,14 @@ from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outcome.checks import (
     CLOCK,
+    CLOSE,
     OUTSIDE,
     PLAN,
     REPLAYED,
     SEEDED,
     as_good,
     is_certain,
+    is_close,
     keeps_the_plan,
     keeps_the_sessions_time,
     keeps_time,
@@ -27,6 +29,9 @@ from proofmark.training.outcome.checks import (
 from proofmark.training.outcome.examined import Examination, Examined, HandedOut, Standing
 from proofmark.training.outcome.replay_checks import takes_steps
 from proofmark.training.outside.examination import EVENT as EXAMINED
+
+AGENT = "the agent's clock"
+LOOSE = f"the ranks: the agent's clock does not tell their time to {100 * CLOSE:g} % of it"
 
 FEEDERS = "the processes that load the data"
 
@@ -63,6 +68,25 @@ def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> I
             yield next((check for check in held if not check.passed), held[0])
     if heard := (end or {}).get("watched"):
         yield keeps_the_sessions_time(said, heard["least"])
+
+
+def least_seconds(first: RankLog, agent: Sequence[Event]) -> tuple[float, float]:
+    """The least that rank 0's training can have taken to its end, and to its last evaluation, by the agent's clock: no
+    less is reported. What was trained before a resumption is the rank's word. 0 where the agent saw nothing."""
+    begun, seen = first.last.get("train_begin"), _last(agent, WATCHED)
+    if not begun or not seen or "train_end" not in first.last:
+        return 0.0, 0.0
+    before = begun.get("train_seconds", 0.0)
+    return before + seen["least"], before + seen["to_evaluation"][0] if "to_evaluation" in seen else 0.0
+
+
+def tells_closely(agent: Sequence[Event]) -> bool:
+    """Whether the agent's clock leaves little open of how long the training took, to its end and to its target."""
+    seen = _last(agent, WATCHED)
+    if seen is None:
+        return False
+    windows = [(seen["least"], seen["most"]), *([seen["to_evaluation"]] if "to_evaluation" in seen else ())]
+    return all(is_close(least, most) for least, most in windows)
 
 
 def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None:
@@ -127,6 +151,7 @@ def standing(
     text: bool = False,
     resumed: bool = False,
     walled: bool = False,
+    close: bool = False,
 ) -> tuple[Standing, ...]:
     """What of a run was verified outside of its ranks, and what is only claimed.
 
@@ -137,15 +162,17 @@ def standing(
         text: whether it has tokens.
         resumed: whether there were samples before that.
         walled: whether all its ranks were behind a wall: others can reach into the processes that count.
+        close: whether the agent's clock leaves little open of how long it took.
     """
     made = list(checks)
     held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
     counted = walled and taken is not None and taken.wrong is None
     unseen = f"; updates of some were not: {found.unseen}" if found and found.unseen else ""
+    timed = AGENT if close or CLOCK not in held else LOOSE
     claimed = "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"
     verified = {
-        "time": (CLOCK in held, "the agent's clock"),
+        "time": (CLOCK in held and close, timed),
         "samples": (counted and not resumed, FEEDERS if counted and not resumed else claimed),
         **({"tokens": (counted, FEEDERS)} if text else {}),
         "metric": (OUTSIDE in held, f"the referee's process, from the last weights, {of}"),
@@ -154,7 +181,7 @@ def standing(
     }
     return tuple(
         Standing.model_validate(
-            {"what": what, "verified": sure, "by": by if sure or what == "samples" else "the ranks"}
+            {"what": what, "verified": sure, "by": by if sure or what == "samples" or by == LOOSE else "the ranks"}
         )
         for what, (sure, by) in verified.items()
     )

@@ -16,7 +16,7 @@ from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.handed_out import handed_out, tokens_per_item
-from proofmark.training.logs.outside import examination_of, outside_checks, standing
+from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
@@ -55,12 +55,14 @@ def collect_run(
     last, finished = first.totals() or {}, first.last.get("train_end")
     failure = failure_of(directory, ranks, list(chain(*agents.values())), end)
     since = _Since(begin, end)
-    times = _times(first, ranks, since)
+    to_end, to_evaluation = least_seconds(first, agents.get(0, ()))
+    times = _times(first, ranks, since, to_end)
     claimed = first.reached() or {"metric": None}
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
     taken = handed_out(ranks, chain(*agents.values()), resumed, config.global_batch_size if config else None)
+    close = tells_closely(agents.get(0, ()))
     tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
         seed=begin["seed"],
@@ -73,14 +75,14 @@ def collect_run(
         **times,
         rates=_rates(first, times),
         tokens_per_item=tokens,
-        **_of_first(first),
+        **_of_first(first, to_evaluation),
         ranks=tuple(_figures(log) for log in ranks),
         **_of_hosts(directory, ranks, agents, end or {}),
         resumed_from=first.began() if resumed else None,
         failure=failure,
         contention=_contention(ranks),
         checks=checks,
-        standing=standing(checks, examination, taken, tokens is not None, resumed, walled) if finished else (),
+        standing=standing(checks, examination, taken, tokens is not None, resumed, walled, close) if finished else (),
         confirmation=_confirmation(first),
         examination=examination,
         handed_out=taken,
@@ -155,15 +157,19 @@ class _Since:
         return float(max(0.0, (self._end.get("ended") or self._end["time"]) - self._started))
 
 
-def _of_first(first: RankLog) -> dict[str, Any]:
-    """The model, when training began and ended, and what happened over and over, as rank 0 wrote it down."""
+def _of_first(first: RankLog, least: float) -> dict[str, Any]:
+    """The model, when training began and ended, and what happened over and over, as rank 0 wrote it down. Its last
+    evaluation came not before the `least` seconds that its agent saw."""
+    evaluations = [_evaluation(event) for event in first.evaluations.kept()]
+    if evaluations and (evaluations[-1].seconds or 0.0) < least:
+        evaluations[-1] = evaluations[-1].model_copy(update={"seconds": least})
     notes = (dict(zip(NotedStep.model_fields, note, strict=True)) for note in first.notes.kept())
     return {
         "parameters": first.last.get("model", {}).get("parameters"),
         "train_began": first.last.get("train_begin", {}).get("time"),
         "train_ended": first.ended(),
         "epochs": first.epochs.kept(),
-        "evaluations": tuple(_evaluation(event) for event in first.evaluations.kept()),
+        "evaluations": tuple(evaluations),
         "losses": first.losses.kept(),
         "notes": tuple(NotedStep(**note) for note in notes),
         "checkpoints": first.checkpoints.kept(),
@@ -191,8 +197,11 @@ def _read_rank(path: Path) -> RankLog:
     return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path, RANK_EVENTS))
 
 
-def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str, Any]:
-    """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split."""
+def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since, least: float) -> dict[str, Any]:
+    """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split.
+
+    Training took no less than the `least` that its agent saw: what the ranks tell nothing of was no evaluation.
+    """
     started, own = first.last.get("init_end"), first.totals()
     init = since.rank(started) if started else None
     nothing = dict.fromkeys(("train_seconds", "no_eval_seconds", "pure_compute_seconds", "split"))
@@ -200,14 +209,17 @@ def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str,
         return nothing | {"init_seconds": init}
     parts = {part: own[f"{part}_seconds"] for part in ("data", "compute", "evaluation", "checkpoint")}
     totals = [total for log in ranks if (total := log.totals())]
+    longest = max(total["train_seconds"] for total in totals)
+    trained = max(longest, least)
+    no_eval = max(total["train_seconds"] - total["evaluation_seconds"] for total in totals)
     return {
         "init_seconds": init,
-        "train_seconds": max(total["train_seconds"] for total in totals),
-        "no_eval_seconds": max(total["train_seconds"] - total["evaluation_seconds"] for total in totals),
+        "train_seconds": trained,
+        "no_eval_seconds": no_eval + trained - longest,
         "pure_compute_seconds": max(total["compute_seconds"] for total in totals),
         "split": Split(
             init=init,
-            other=max(0.0, own["train_seconds"] - sum(parts.values())),
+            other=max(0.0, max(own["train_seconds"], least) - sum(parts.values())),
             communication=_figures(first).communication_seconds,
             confirmation=own.get("confirmation_seconds") or None,
             **parts,

@@ -101,9 +101,23 @@ WIDEST = 5.0
 """In units of that, how far the least and the most that an agent saw may lie apart."""
 
 
+CLOSE = 0.02
+"""Share of a training's seconds to which its time must be known if it is to be verified, and not the ranks' claim."""
+
+
+def allowance(most: float) -> float:
+    """Seconds by which a rank's clock may be from the `most` that its agent saw."""
+    return CLOCK_SECONDS + CLOCK_SHARE * most
+
+
+def is_close(least: float, most: float) -> bool:
+    """Whether what an agent saw, and what a rank's clock may be from that, leave little of a training's time open."""
+    return allowance(most) + most - least <= CLOSE * least
+
+
 def is_certain(least: float, most: float) -> bool:
     """Whether an agent saw enough to hold a clock against it. What it saw later says of no clock that it is right."""
-    return most - least <= WIDEST * (CLOCK_SECONDS + CLOCK_SHARE * most)
+    return most - least <= WIDEST * allowance(most)
 
 
 def keeps_time(said: float, least: float, most: float, what_took: str = "training took") -> Check:
@@ -112,7 +126,7 @@ def keeps_time(said: float, least: float, most: float, what_took: str = "trainin
     Both are of processes that run, and of clocks that nobody sets: the time of day is not asked. The check's figure is
     how far they are apart, in units of how far they may be.
     """
-    off, allowed = max(0.0, least - said, said - most), CLOCK_SECONDS + CLOCK_SHARE * most
+    off, allowed = max(0.0, least - said, said - most), allowance(most)
     what = "its clock and the agent's, another process's, tell different times"  # no figure: times may be withheld
     if off > allowed:
         seen = " to ".join(dict.fromkeys((f"{least:.4g}", f"{most:.4g}")))

@@ -382,12 +382,16 @@ def test_steps_and_samples_are_held_against_the_plan(steps: int, samples: int, p
 
 def test_what_is_verified_and_what_only_claimed() -> None:
     found = Examination(claimed=0.95, metric=0.95, weight=50.0, samples=40, of=50)
-    by_name = {each.what: (each.verified, each.by) for each in standing(map(passed, (CLOCK, OUTSIDE, PLAN)), found)}
+    held = tuple(map(passed, (CLOCK, OUTSIDE, PLAN)))
+    by_name = {each.what: (each.verified, each.by) for each in standing(held, found, close=True)}
     assert by_name["time"] == (True, "the agent's clock")
     assert by_name["metric"] == (True, "the referee's process, from the last weights, on 40 samples drawn")
     assert by_name["samples"] == (False, "the ranks, as the plan has it for their steps")
     assert by_name["steps"] == by_name["initial weights"] == (False, "the ranks")
-    refused = standing([passed(OUTSIDE, passed=False)], found)
+    (short,) = (each for each in standing(held, found) if each.what == "time")
+    assert not short.verified
+    assert short.by == "the ranks: the agent's clock does not tell their time to 2 % of it"
+    refused = standing([passed(OUTSIDE, passed=False)], found, close=True)
     assert not any(each.verified for each in refused)
 
 

@@ -21,9 +21,9 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, failure_of
 from proofmark.training.logs.gist import gist, raised
-from proofmark.training.logs.outside import clock_checks
+from proofmark.training.logs.outside import clock_checks, least_seconds, tells_closely
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _contention, _figures
+from proofmark.training.logs.seed_run import _contention, _figures, _of_first, _rates, _Since, _times
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
 from proofmark.training.outcome.collect import _damaged_agents, _rounds, _utilisation
 from proofmark.training.outcome.event_types import SESSION_EVENTS
@@ -219,6 +219,9 @@ def finished(**changes: Any) -> list[dict[str, Any]]:
     return [{"clock": number, **event} for number, event in enumerate(written)]
 
 
+INITIAL = {"event": "init_end", "time": 9.0, "clock": 0}
+
+
 def test_the_evaluation_in_the_cases_own_model_ends_a_training() -> None:
     log = RankLog(0).take(finished())
     assert log.window() == (10.0, 33.6) and log.ended() == 33.6
@@ -266,6 +269,64 @@ def test_a_ranks_seconds_are_held_against_its_agents(least: float, most: float, 
     log = RankLog(0).take(finished())
     (check,) = clock_checks(log, [{"event": "watched", "least": least, "most": most}], None)
     assert check.passed == passes
+
+
+def seen(least: float, most: float, *to_evaluation: float) -> list[dict[str, Any]]:
+    """What an agent saw of a training's time."""
+    to_it = {"to_evaluation": list(to_evaluation)} if to_evaluation else {}
+    return [{"event": "watched", "least": least, "most": most, **to_it}]
+
+
+@pytest.mark.parametrize(
+    "agent, expected",
+    [
+        ((), (20.0, 20.0)),
+        (seen(19.9, 20.2, 19.8, 20.1), (20.0, 20.0)),
+        (seen(21.0, 21.2), (21.0, 20.0)),
+        (seen(21.0, 21.2, 20.5, 20.7), (21.0, 20.5)),
+    ],
+)
+def test_no_time_is_less_than_the_agent_saw(agent: list[dict[str, Any]], expected: tuple[float, float]) -> None:
+    """Nor are rates by it higher; what is added is no evaluation's, by nobody's word."""
+    parts = {"data": 1.0, "compute": 15.0, "evaluation": 2.0, "checkpoint": 0.0}
+    took = {f"{part}_seconds": seconds for part, seconds in parts.items()} | {
+        "communication": None,
+        "took_seconds": 1.0,
+    }
+    log = RankLog(0).take([{**event, **took} for event in [INITIAL, *finished()]])
+    to_end, to_evaluation = least_seconds(log, agent)
+    times = _times(log, [log], _Since({"event": "round_begin", "time": 0.0, "clock": 0}, None), to_end)
+    evaluations = _of_first(log, to_evaluation)["evaluations"]
+    assert (times["train_seconds"], evaluations[-1].seconds) == expected
+    assert times["no_eval_seconds"] == expected[0] - 2.0
+    assert sum(times["split"].model_dump(include={*parts, "other"}).values()) == pytest.approx(expected[0])
+    rates = _rates(log, times)
+    assert rates is not None and rates.raw == 64 / expected[0]
+    assert (rates.pure_compute or 0) >= (rates.no_eval or 0) >= rates.raw
+
+
+def test_what_was_trained_before_a_resumption_is_added_to_what_the_agent_saw() -> None:
+    written = finished()
+    written[3]["train_seconds"] = 15.0
+    assert least_seconds(RankLog(0).take(written), seen(5.5, 5.8, 5.0, 5.2)) == (20.5, 20.0)
+    assert least_seconds(RankLog(0).take(written[:-1]), seen(5.5, 5.8, 5.0, 5.2)) == (0.0, 0.0), "it has no end"
+
+
+@pytest.mark.parametrize(
+    "agent, expected",
+    [
+        ((), False),
+        (seen(0.1, 0.3), False),
+        (seen(99.0, 99.2), False),
+        (seen(200.0, 200.2), True),
+        (seen(200.0, 202.0), False),
+        (seen(200.0, 200.2, 199.0, 199.2), True),
+        (seen(200.0, 200.2, 1.0, 1.2), False),
+    ],
+)
+def test_how_close_an_agents_clock_tells_the_time(agent: list[dict[str, Any]], expected: bool) -> None:
+    """Of a rank that says a second less than it took, where that is more than a fiftieth of all, time is its claim."""
+    assert tells_closely(agent) == expected
 
 
 @pytest.mark.parametrize("least, passes", [(0.0, True), (50.0, True), (200.0, False)])
