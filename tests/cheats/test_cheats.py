@@ -7,8 +7,8 @@ second, which is its figure then; where they had a turn at times there may be no
 without a wall, which it would not come past. One with a CASE is asked one of those in `cases`, at its PRECISION. One
 that succeeds says why (STILL), and is a failure here on the day on which it does not.
 
-A training is an adapter; one that TAKES so many seconds is not reported to take fewer. A framework is what becomes of torch on the vendor's device, with OPTIONS of its session. What
-needs no session is in `test_refused`.
+A training is an adapter; one that TAKES so many seconds is not reported to take fewer. A framework is what becomes of
+torch on the vendor's device, with OPTIONS of its session. What needs no session is in `test_refused`.
 """
 
 from __future__ import annotations
