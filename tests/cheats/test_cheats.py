@@ -7,7 +7,8 @@ second, which is its figure then; where they had a turn at times there may be no
 without a wall, which it would not come past. One with a CASE is asked one of those in `cases`, at its PRECISION. One
 that succeeds says why (STILL), and is a failure here on the day on which it does not.
 
-A training is an adapter; one that TAKES so many seconds is not reported to take fewer. A framework is what becomes of
+A training is an adapter; one that TAKES so many seconds is not reported to take fewer, and one that two checks may find
+first, as chance has it, says what the other one says (MAYBE, MAYBE_REASON). A framework is what becomes of
 torch on the vendor's device, with OPTIONS of its session. What needs no session is in `test_refused`.
 """
 
@@ -179,7 +180,8 @@ def test_a_training(ran_trainings: Ran, path: Path, request: pytest.FixtureReque
     record = TrainingRecord.load(ran_trainings.run_dir / "training" / path.stem / "1x1" / "record.json")
     assert record.verdict is not None
     kind, reasons = str(record.verdict.kind), "\n".join(record.verdict.reasons)
-    assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)
+    verdicts = ((cheat["VERDICT"], cheat["REASON"]), (cheat.get("MAYBE"), cheat.get("MAYBE_REASON", "")))
+    assert any(kind == verdict and reason in reasons for verdict, reason in verdicts), (kind, reasons)
     if "TAKES" in cheat:
         (run,) = record.runs
         assert min(run.train_seconds or 0.0, run.seconds_to_target or 0.0) >= float(cheat["TAKES"])

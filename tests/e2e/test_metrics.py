@@ -77,7 +77,7 @@ def test_an_engine_is_held_to_each(house: House) -> None:
     assert missed.code == 14 and "engine error " in missed.output and "is above the target 1e-09" in missed.output
     house.case_yaml.write_text(house.case_yaml.read_text().replace("lacks:", "absent:"))
     absent = house.run()
-    lacks_absent = "metric Judge: compute answers bleu, error, lacks; the case names absent too"
+    lacks_absent = "metric Judge: compute returns bleu, error, lacks; the case names absent too"
     assert absent.code == 17 and lacks_absent in absent.output
 
 

@@ -1,6 +1,7 @@
 """Trains on sixteen samples of its own choice, over and over, whatever its feeder lays there."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from suites.training.test_tiny import TestTiny
@@ -13,7 +14,7 @@ VERDICT, REASON = "FAIL_HONESTY", "the gradients of step 1 are"
 
 class Adapter(TrainingAdapter):
     def __init__(self) -> None:
-        batches, data = Fed.batches, TestTiny().build_dataset(None, "train")  # type: ignore[arg-type]
+        batches, data = Fed.batches, TestTiny().build_dataset(SimpleNamespace(case="tiny"), "train")  # type: ignore[arg-type]
 
         def easy(fed: Fed, *at: int) -> Iterator[Any]:
             return (data.__getitems__(list(range(16))) for _ in batches(fed, *at))

@@ -37,7 +37,9 @@ def code_in(text: str) -> list[str]:
 
 
 def links(text: str) -> set[str]:
-    return {link.replace(".zh-CN", "") for link in re.findall(r"\]\(([^)]+)\)", text)}
+    """Pages that it leads to; their headings have other names in another language."""
+    found = re.findall(r"\]\(([^)]+)\)", text)
+    return {link.partition("#")[0].replace(".zh-CN", "") for link in found}
 
 
 def test_every_page_that_is_there_in_chinese_is_known() -> None:
