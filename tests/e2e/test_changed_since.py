@@ -115,6 +115,26 @@ def test_refusals_are_a_line(house: House, git: Git) -> None:
     one_line_answer(house.run("--changed-since", "main"), "is not in a git repository that can be read")
 
 
+def test_attributes_of_a_vendors_own_are_refused_and_hide_nothing(house: House, git: Git) -> None:
+    """`$Id$` and `$Id: half of it $` are the same to git where the base's `.gitattributes` says `*.py ident`."""
+    attributes, engine = (house.root / "vendors/fake" / name for name in (".gitattributes", "honest.py"))
+    attributes.write_text("*.py ident\n")
+    edit(house, "vendors/fake/honest.py", "\n# $Id$\n")
+    git("add", "-A")
+    git("commit", "-qm", "planted")
+    git("branch", "-f", "main")
+    engine.write_text(engine.read_text().replace("$Id$", "$Id: half of it $"))
+    git("add", "--force", "vendors/fake")
+    ran = house.run("--vendor", "fake", "--changed-since", "main")
+    one_line_answer(ran, "vendors/fake/.gitattributes: git reads it to decide which files differ")
+    attributes.unlink()
+    git("rm", "-q", "--cached", "vendors/fake/.gitattributes")
+    (house.root / ".git/info/attributes").write_text("*.py ident\n")
+    git("commit", "-qm", "refused no more")
+    git("branch", "-f", "main")
+    assert "vendors/fake/honest.py (with vendor fake" in selected(house).output
+
+
 def test_an_affected_run_without_a_record_is_a_failure(house: House, git: Git) -> None:
     """Here a plugin lets every test pass without running it."""
     edit(house, "vendors/fake/nan.py")
