@@ -6,14 +6,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from proofmark.git import answer_of_git, ask_git
+from proofmark.errors import UsageError
+from proofmark.git import answer_of_git, ask_git, stream_of_git
 
-SUBMODULE = "160000"
-"""The mode of an entry that is another repository's commit."""
+SUBMODULE, LINK, EXECUTABLE = "160000", "120000", "100755"
+"""Modes of entries: another repository's commit, a link, a file that may be run. All others are plain files."""
 
 
 def is_read_by_git(name: str) -> bool:
@@ -49,6 +51,57 @@ def unlike(folder: Path, commit: str) -> set[str]:
         if not (line_ends and entry.object == _named(content.replace(b"\r\n", b"\n"), entry)):
             found.add(entry.path)
     return found
+
+
+def write_files(repository: Path, entries: Iterable[Entry], tree: Path, requests: Path) -> None:
+    """Write files as they are committed: no filter runs. Links come last, so that none leads a file elsewhere.
+
+    Args:
+        repository: that has their content.
+        entries: of a submodule only the folder is made.
+        tree: a folder of which nothing is there yet.
+        requests: a file to be written, of what git is asked for.
+
+    Raises:
+        UsageError: git fails, or lacks a content.
+        OSError: a file can't be written.
+    """
+    known = tuple(entries)
+    wanted = [entry for entry in known if entry.mode != SUBMODULE]
+    requests.write_text("".join(f"{entry.object}\n" for entry in wanted))
+    links = []
+    with stream_of_git(repository, ["cat-file", "--batch", "--buffer"], requests) as answer:
+        for entry in wanted:
+            left = _size(answer.readline(), entry)
+            path = tree / entry.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if entry.mode == LINK:
+                links.append((path, answer.read(left)))
+            else:
+                _write(path, 0o777 if entry.mode == EXECUTABLE else 0o666, answer, left)
+            answer.read(1)  # the line's end
+    for path, leads_to in links:
+        path.symlink_to(os.fsdecode(leads_to))
+    for entry in known:
+        if entry.mode == SUBMODULE:
+            (tree / entry.path).mkdir(parents=True)
+
+
+def _write(path: Path, mode: int, answer: IO[bytes], left: int) -> None:
+    """The next `left` bytes of an answer, to a file that is not there yet."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        while left and (part := answer.read(min(left, 1 << 20))):
+            left -= file.write(part)
+    if left:
+        raise UsageError(f"git ended before it had told the content of {path}")
+
+
+def _size(header: bytes, entry: Entry) -> int:
+    """By `object kind size`; of one that is not there, `object missing`."""
+    facts = header.split()
+    if len(facts) != 3 or facts[1] != b"blob":
+        raise UsageError(f"{entry.path}: this repository lacks its content, {entry.object[:12]}: git fsck says more")
+    return int(facts[2])
 
 
 def entries_in(listed: bytes) -> Iterator[Entry]:

@@ -81,8 +81,8 @@ def _differing_from(commit: str, house: Path) -> set[Change]:
     git holds an edited file against the commit as its attributes would have it committed (`ident` turns any `$Id: $`
     into another, `eol` drops line ends), so each file's own bytes are looked at too. The index has what was committed.
     """
-    told = [ask_git(house, [*_DIFF, *which, "--relative", commit, "--"]) for which in ([], ["--cached"])]
-    return {change for raw in told for change in _differing(raw)} | set(map(Change, unlike(house, commit)))
+    answers = [ask_git(house, [*_DIFF, *which, "--relative", commit, "--"]) for which in ([], ["--cached"])]
+    return {change for raw in answers for change in _differing(raw)} | set(map(Change, unlike(house, commit)))
 
 
 def _differing(raw: bytes) -> Iterator[Change]:
