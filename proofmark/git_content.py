@@ -58,7 +58,7 @@ def write_files(repository: Path, entries: Iterable[Entry], tree: Path, requests
 
     Args:
         repository: that has their content.
-        entries: of a submodule only the folder is made.
+        entries: submodules are left out.
         tree: a folder of which nothing is there yet.
         requests: a file to be written, of what git is asked for.
 
@@ -66,8 +66,7 @@ def write_files(repository: Path, entries: Iterable[Entry], tree: Path, requests
         UsageError: git fails, or lacks a content.
         OSError: a file can't be written.
     """
-    known = tuple(entries)
-    wanted = [entry for entry in known if entry.mode != SUBMODULE]
+    wanted = [entry for entry in entries if entry.mode != SUBMODULE]
     requests.write_text("".join(f"{entry.object}\n" for entry in wanted))
     links = []
     with stream_of_git(repository, ["cat-file", "--batch", "--buffer"], requests) as answer:
@@ -82,9 +81,6 @@ def write_files(repository: Path, entries: Iterable[Entry], tree: Path, requests
             answer.read(1)  # the line's end
     for path, leads_to in links:
         path.symlink_to(os.fsdecode(leads_to))
-    for entry in known:
-        if entry.mode == SUBMODULE:
-            (tree / entry.path).mkdir(parents=True)
 
 
 def _write(path: Path, mode: int, answer: IO[bytes], left: int) -> None:

@@ -43,14 +43,21 @@ def cases(ran: Ran) -> set[str]:
     return {line.partition("::")[0].rpartition("/")[2] for line in ran.output.splitlines() if "::" in line}
 
 
-def test_one_compilers_module_selects_the_cases_that_use_it(house: House, git: Git) -> None:
-    edit(house, "vendors/fake/nan.py")
+def test_a_module_selects_all_cases_of_its_vendor_whoever_seems_to_import_it(house: House, git: Git) -> None:
+    """The base's default compiler has planted what no reader of its text finds; the request changes the helper."""
+    for name, text in {
+        "honest.py": "\nimport pydoc\n\nhelper = pydoc.locate('vendors.fake.helper')\n",
+        "nan.py": "\nfrom vendors.fake import helper\n",
+        "helper.py": "",
+    }.items():
+        edit(house, f"vendors/fake/{name}", text)
+    git("add", "-A")
+    git("commit", "-qm", "planted")
+    git("branch", "-f", "main")
+    edit(house, "vendors/fake/helper.py")
     ran = selected(house)
-    assert cases(ran) == {"test_second.py"}, ran.output
-    assert "AFFECTED inference/second: vendors/fake/nan.py (with vendor fake compiled by nan)" in ran.output
-    assert (
-        "LEFT OUT inference/tiny: no file that it depends on has changed: it is run with compiler honest" in ran.output
-    )
+    assert cases(ran) == {"test_second.py", "test_tiny.py"}, ran.output
+    assert "AFFECTED inference/second, inference/tiny: vendors/fake/helper.py (with vendor fake)" in ran.output
 
 
 def test_one_configuration_file_selects_its_case_and_a_deleted_one_too(house: House, git: Git) -> None:
