@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from proofmark.errors import UsageError, harmless
 
@@ -31,17 +32,48 @@ def run_git(
         OSError, ValueError: it can't be run.
         subprocess.TimeoutExpired: it did not answer in time.
     """
-    git = shutil.which("git")
-    if git is None:
-        raise FileNotFoundError("git")
-    kept = {key: value for key, value in os.environ.items() if key.startswith("GIT_CONFIG") or key[:4] != "GIT_"}
     return subprocess.run(
-        [git, "-C", str(folder), *_PLAIN, *arguments],
-        env={**kept, **_ALONE, **(environment or {})},
+        _command(folder, arguments),
+        env={**_environment(), **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=patience,
     )
+
+
+@contextmanager
+def stream_of_git(folder: Path, arguments: Sequence[str], requests: Path) -> Iterator[IO[bytes]]:
+    """What it answers to the lines of a file, as it comes: more than should be held at once. It ends with the block.
+
+    Raises:
+        UsageError: there is none, or it can't be run.
+    """
+    with requests.open("rb") as lines, _explained():
+        git = subprocess.Popen(
+            _command(folder, arguments),
+            env=_environment(),
+            stdin=lines,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    with git:
+        assert git.stdout is not None
+        try:
+            yield git.stdout
+        finally:
+            git.kill()
+
+
+def _command(folder: Path, arguments: Sequence[str]) -> list[str]:
+    git = shutil.which("git")
+    if git is None:
+        raise FileNotFoundError("git")
+    return [git, "-C", str(folder), *_PLAIN, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key.startswith("GIT_CONFIG") or key[:4] != "GIT_"}
+    return {**kept, **_ALONE}
 
 
 def answer_of_git(
@@ -52,8 +84,15 @@ def answer_of_git(
     Raises:
         UsageError: there is none, or it can't be run.
     """
-    try:
+    with _explained():
         return run_git(folder, arguments, environment)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Why it can't be run."""
+    try:
+        yield
     except FileNotFoundError:
         raise UsageError("git is needed, but is not in PATH") from None
     except (OSError, ValueError) as error:

@@ -9,9 +9,7 @@ from pathlib import Path
 from proofmark.affected.changes import Change, Changes
 from proofmark.errors import UsageError
 from proofmark.git import answer_of_git, ask_git, asked_by, commit_of, shallow_hint
-
-SUBMODULE = "160000"
-"""The mode of an entry that is another repository's commit."""
+from proofmark.git_content import SUBMODULE, unlike
 
 _DIFF = ("diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--no-abbrev")
 
@@ -31,10 +29,10 @@ def changes_since(revision: str, house: Path) -> Changes:
         if answer_of_git(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
             raise UsageError("HEAD has no commit yet: there is nothing to compare with")
         base = _merge_base(commit, "HEAD", house)
-        differing = set(_differing(ask_git(house, [*_DIFF, "--relative", base, "--"])))
+        differing = _differing_from(base, house)
         new = _split(ask_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))
         untracked = set(map(Change, new))
-        edited = set(_differing(ask_git(house, [*_DIFF, "--relative", "HEAD", "--"])))
+        edited = _differing_from("HEAD", house)
         outside = _outside(house, [base])
     files = tuple(sorted(differing | untracked | outside))
     return Changes(revision, base, files, len((edited | untracked) & set(files)), tuple(sorted(new)))
@@ -75,6 +73,16 @@ def _merge_base(commit: str, head: str, house: Path) -> str:
     if found.returncode:
         raise UsageError(f"it has no commit in common with {head}{shallow_hint(house)}")
     return found.stdout.decode("ascii").split()[0]
+
+
+def _differing_from(commit: str, house: Path) -> set[Change]:
+    """What the working tree or the index has otherwise than a commit.
+
+    git holds an edited file against the commit as its attributes would have it committed (`ident` turns any `$Id: $`
+    into another, `eol` drops line ends), so each file's own bytes are looked at too. The index has what was committed.
+    """
+    answers = [ask_git(house, [*_DIFF, *which, "--relative", commit, "--"]) for which in ([], ["--cached"])]
+    return {change for raw in answers for change in _differing(raw)} | set(map(Change, unlike(house, commit)))
 
 
 def _differing(raw: bytes) -> Iterator[Change]:

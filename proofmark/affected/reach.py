@@ -6,18 +6,19 @@ Every file has a reach, a pattern over runs. What can't be placed reaches every 
 |----------------------------------------------------|-----------------------------------------------------------|
 | `vendors/<v>/configs/<suite>/<case>.yaml`          | that case with that vendor                                |
 | `vendors/<v>/configs/<suite>/<case>/<scale>.yaml`  | and at that scale                                         |
-| `vendors/<v>/<compiler>.py`, and modules that only | the cases that use that compiler with that vendor         |
-| compilers' modules import                          |                                                           |
-| whatever else is in `vendors/<v>/`                 | that vendor                                               |
+| whatever else is in `vendors/<v>/`                 | that vendor, and vendors whose modules import it          |
 | `suites/<suite>/test_<case>.py`, `<case>.yaml`     | that case, and what imports it                            |
 | whatever else is in `suites/<suite>/`              | that suite                                                |
 | what the base's `ci/rooms.yaml` names              | nothing                                                   |
 | anything else                                      | everything                                                |
+
+Within a vendor it isn't asked which module runs which. Its code may be written to hide it (a name that is computed, a
+file that is read and executed), and then a change of one file would change every case and run none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from proofmark.affected.changes import Change
@@ -28,13 +29,12 @@ from proofmark.rules.scale import Scale
 
 @dataclass(frozen=True)
 class Asked:
-    """A run that a session would have: `scale` is empty without one, `compiler` None where nothing is compiled."""
+    """A run that a session would have: `scale` is empty without one."""
 
     suite: str
     case: str
     scale: str
     vendor: str
-    compiler: str | None
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,16 @@ class Reach:
     case: str | None = None
     scale: str | None = None
     vendor: str | None = None
-    compiler: str | None = None
 
     def covers(self, other: Asked | Reach) -> bool:
         """Whether a run, or all that another reaches, is among them."""
-        given = {name: getattr(self, name) for name in ("suite", "case", "scale", "vendor", "compiler")}
+        given = {name: getattr(self, name) for name in ("suite", "case", "scale", "vendor")}
         return all(mine in (None, getattr(other, name)) for name, mine in given.items())
 
     def __str__(self) -> str:
         case = f"{self.suite}/{self.case or '*'}" if self.suite else ""
         parts = (case, f"at {self.scale}" if self.scale else "", f"with vendor {self.vendor}" if self.vendor else "")
-        compiler = f"compiled by {self.compiler}" if self.compiler else ""
-        return " ".join(part for part in (*parts, compiler) if part) or "everything"
+        return " ".join(part for part in parts if part) or "everything"
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,10 @@ class Tree:
 
     Attributes:
         suites: names of the suites that have a folder.
-        compilers: of each vendor that is known, the names of its compilers.
         imports: what every module in `vendors/` and `suites/` imports.
     """
 
     suites: Collection[str]
-    compilers: Mapping[str, Collection[str]]
     imports: Imports = field(default_factory=dict)
 
 
@@ -100,8 +96,7 @@ def _reach_of(change: Change, rooms: Rooms, tree: Tree) -> Iterator[Reach]:
     if change.submodule:  # what changed in there is not known
         yield _place(f"{path}/", path, tree)
     elif path.endswith(".py") and not rooms.affects_no_case(path):
-        run = [each for each in sorted(dependents(path, tree.imports)) if not _is_inner(each, tree)]
-        yield from (_place(each, path, tree) for each in run or [path])
+        yield from (_place(each, path, tree) for each in sorted(dependents(path, tree.imports)))
     elif not rooms.affects_no_case(path):
         yield _place(path, path, tree)
 
@@ -118,12 +113,11 @@ def _place(path: str, because: str, tree: Tree) -> Reach:
 
 def _in_vendor(vendor: str, names: list[str], because: str, tree: Tree) -> Reach:
     match names:
-        case ["configs", suite, file] if file.endswith(".yaml"):
+        case ["configs", suite, file] if file.endswith(".yaml") and _is_case(suite, file.removesuffix(".yaml"), tree):
             return Reach(because, suite, file.removesuffix(".yaml"), vendor=vendor)
-        case ["configs", suite, name, file] if file.endswith(".yaml") and Scale.is_named(file.removesuffix(".yaml")):
-            return Reach(because, suite, name, file.removesuffix(".yaml"), vendor)
-        case [file] if _is_compiler(vendor, file, tree):
-            return Reach(because, vendor=vendor, compiler=file.removesuffix(".py"))
+        case ["configs", suite, name, file] if file.endswith(".yaml") and _is_case(suite, name, tree):
+            if Scale.is_named(scale := file.removesuffix(".yaml")):
+                return Reach(because, suite, name, scale, vendor)
     return Reach(because, vendor=vendor)
 
 
@@ -134,25 +128,14 @@ def _case_of(names: list[str], tree: Tree) -> str | None:
         return None
     if ending == "py" and stem.startswith("test_"):
         return stem.removeprefix("test_")
-    return stem if ending == "yaml" and f"suites/{names[0]}/test_{stem}.py" in tree.imports else None
+    return stem if ending == "yaml" and _is_case(names[0], stem, tree) else None
+
+
+def _is_case(suite: str, name: str, tree: Tree) -> bool:
+    return f"suites/{suite}/test_{name}.py" in tree.imports
 
 
 def _vendor_of(path: str) -> str:
     """The vendor in whose folder a file is; empty of any other file."""
     room, *names = path.split("/")
     return names[0] if room == "vendors" and len(names) > 1 and names[0].isidentifier() else ""
-
-
-def _is_compiler(vendor: str, file: str, tree: Tree) -> bool:
-    return file.endswith(".py") and file.removesuffix(".py") in tree.compilers.get(vendor, ())
-
-
-def _is_inner(path: str, tree: Tree) -> bool:
-    """Whether a vendor's module is run only by what imports it.
-
-    The referee itself imports its package, its compilers' modules, and those beside its package that adapt a case.
-    """
-    vendor, names = _vendor_of(path), path.split("/")[2:]
-    if not vendor:
-        return False
-    return not (names == ["__init__.py"] or names[0] in tree.suites or _is_compiler(vendor, "/".join(names), tree))

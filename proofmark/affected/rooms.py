@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import ConfigurationError
+from proofmark.git_content import is_read_by_git
 from proofmark.rules.yaml.strict import parse
 from proofmark.rules.yaml.typed import problems_of
 
@@ -27,8 +28,10 @@ class Rooms(BaseModel):
         return any(_covers(pattern, path) for pattern in self.affect_no_case)
 
     def may_touch(self, vendor: str, path: str) -> bool:
-        """Whether a file is a vendor's own. What Python compiled is nobody's: it may run whatever its source says."""
-        return "__pycache__" not in path.split("/") and any(
+        """Whether a file is a vendor's own. What Python compiled is nobody's: it may run whatever its source says. Nor
+        is what git reads (.gitattributes, .gitignore): it says what counts as a difference."""
+        parts = path.split("/")
+        return not ("__pycache__" in parts or any(map(is_read_by_git, parts))) and any(
             _covers(pattern.replace("{vendor}", vendor), path) for pattern in self.vendor_may_touch
         )
 

@@ -1,7 +1,9 @@
-"""A revision's files in a folder of their own, as git would check them out, and the packages that they need.
+"""A revision's files in a folder of their own, byte for byte as they are committed, and the packages that they need.
 
 Not `git worktree add`, which writes into the repository: it leaves an entry there where a session is killed, and can't
-be where .git may only be read, as in CI. An index of its own and `git checkout-index` read the repository alone.
+be where .git may only be read, as in CI. Nor `git checkout-index`, which asks the session's own working tree, the head,
+for the attributes of the base's files: by `ident` or a filter the head would write the base. An index of its own is
+filled, which refuses paths that lead out of a tree, and contents are read from the repository.
 """
 
 from __future__ import annotations
@@ -16,13 +18,11 @@ from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
 from proofmark.git import ask_git, asked_by, commit_of, shallow_hint
+from proofmark.git_content import SUBMODULE, entries_in, unlike, write_files
 from proofmark.process.lifetime import marked
 
 REQUIREMENTS = ("requirements.txt", "constraints.txt")
 """Files that say which packages a tree needs."""
-
-LINK = "160000"
-"""Mode of a submodule in an index."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,11 @@ class Repository:
     @property
     def dirty(self) -> bool:
         """Whether files differ from the commit that is checked out."""
-        return bool(_asked(self.top, "status", "--porcelain", "--", str(self.top / self.house)))
+        house = self.top / self.house
+        if _asked(self.top, "status", "--porcelain", "--", str(house)):
+            return True
+        with asked_by("--compare"):
+            return bool(unlike(house, "HEAD"))
 
     def extract(self, commit: str, into: Path) -> Path:
         """Write a commit's files; the house among them.
@@ -80,13 +84,17 @@ class Repository:
 def _extract(repository: Path, commit: str, tree: Path, index: Path) -> None:
     environment = {"GIT_INDEX_FILE": str(index)}
     index.parent.mkdir(parents=True, exist_ok=True)
-    _asked(repository, "read-tree", commit, **environment)
-    listed = _asked(repository, "ls-files", "--stage", "-z", **environment)
     tree.mkdir(parents=True, exist_ok=True)
-    _asked(repository, "checkout-index", "--all", "--force", f"--prefix={tree}/", **environment)
-    links = [entry.partition("\t") for entry in listed.split("\0") if entry.startswith(LINK)]
-    for number, (facts, _, path) in enumerate(links):
-        _submodule(repository / path, facts.split()[1], tree / path, index.with_name(f"{index.name}-{number}"))
+    with asked_by("--compare"):
+        ask_git(repository, ["read-tree", commit], environment)
+        entries = tuple(entries_in(ask_git(repository, ["ls-files", "--stage", "-z"], environment)))
+        try:
+            write_files(repository, entries, tree, index.with_name(f"{index.name}-contents"))
+        except OSError as error:
+            raise UsageError(f"the files of {commit[:12]} cannot be written to {tree}: {error.strerror}") from None
+    for number, entry in enumerate(each for each in entries if each.mode == SUBMODULE):
+        own_index = index.with_name(f"{index.name}-{number}")
+        _submodule(repository / entry.path, entry.object, tree / entry.path, own_index)
 
 
 def _submodule(folder: Path, commit: str, tree: Path, index: Path) -> None:

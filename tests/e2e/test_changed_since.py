@@ -43,14 +43,21 @@ def cases(ran: Ran) -> set[str]:
     return {line.partition("::")[0].rpartition("/")[2] for line in ran.output.splitlines() if "::" in line}
 
 
-def test_one_compilers_module_selects_the_cases_that_use_it(house: House, git: Git) -> None:
-    edit(house, "vendors/fake/nan.py")
+def test_a_module_selects_all_cases_of_its_vendor_whoever_seems_to_import_it(house: House, git: Git) -> None:
+    """The base's default compiler has planted what no reader of its text finds; the request changes the helper."""
+    for name, text in {
+        "honest.py": "\nimport pydoc\n\nhelper = pydoc.locate('vendors.fake.helper')\n",
+        "nan.py": "\nfrom vendors.fake import helper\n",
+        "helper.py": "",
+    }.items():
+        edit(house, f"vendors/fake/{name}", text)
+    git("add", "-A")
+    git("commit", "-qm", "planted")
+    git("branch", "-f", "main")
+    edit(house, "vendors/fake/helper.py")
     ran = selected(house)
-    assert cases(ran) == {"test_second.py"}, ran.output
-    assert "AFFECTED inference/second: vendors/fake/nan.py (with vendor fake compiled by nan)" in ran.output
-    assert (
-        "LEFT OUT inference/tiny: no file that it depends on has changed: it is run with compiler honest" in ran.output
-    )
+    assert cases(ran) == {"test_second.py", "test_tiny.py"}, ran.output
+    assert "AFFECTED inference/second, inference/tiny: vendors/fake/helper.py (with vendor fake)" in ran.output
 
 
 def test_one_configuration_file_selects_its_case_and_a_deleted_one_too(house: House, git: Git) -> None:
@@ -113,6 +120,26 @@ def test_refusals_are_a_line(house: House, git: Git) -> None:
     one_line_answer(house.run("--changed-since", "work~0"), "work~0:ci/rooms.yaml: version")
     shutil.rmtree(house.root / ".git")
     one_line_answer(house.run("--changed-since", "main"), "is not in a git repository that can be read")
+
+
+def test_attributes_of_a_vendors_own_are_refused_and_hide_nothing(house: House, git: Git) -> None:
+    """`$Id$` and `$Id: half of it $` are the same to git where the base's `.gitattributes` says `*.py ident`."""
+    attributes, engine = (house.root / "vendors/fake" / name for name in (".gitattributes", "honest.py"))
+    attributes.write_text("*.py ident\n")
+    edit(house, "vendors/fake/honest.py", "\n# $Id$\n")
+    git("add", "-A")
+    git("commit", "-qm", "planted")
+    git("branch", "-f", "main")
+    engine.write_text(engine.read_text().replace("$Id$", "$Id: half of it $"))
+    git("add", "--force", "vendors/fake")
+    ran = house.run("--vendor", "fake", "--changed-since", "main")
+    one_line_answer(ran, "vendors/fake/.gitattributes: git reads it to decide which files differ")
+    attributes.unlink()
+    git("rm", "-q", "--cached", "vendors/fake/.gitattributes")
+    (house.root / ".git/info/attributes").write_text("*.py ident\n")
+    git("commit", "-qm", "refused no more")
+    git("branch", "-f", "main")
+    assert "vendors/fake/honest.py (with vendor fake" in selected(house).output
 
 
 def test_an_affected_run_without_a_record_is_a_failure(house: House, git: Git) -> None:

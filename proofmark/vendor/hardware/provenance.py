@@ -11,8 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import Problem, named
+from proofmark.errors import Problem, UsageError, named
 from proofmark.git import run_git
+from proofmark.git_content import is_read_by_git, unlike
 from proofmark.record.provenance import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
@@ -111,7 +112,11 @@ def commit_of(root: Path) -> tuple[Known, bool | None]:
         return Known(reason=f"git did not answer: {error}"), None
     if commit.returncode or status.returncode:
         return Known(reason=_said(commit.stderr or status.stderr)), None
-    return Known(value=commit.stdout.decode("ascii").strip()), not status.stdout.strip()
+    known = commit.stdout.decode("ascii").strip()
+    try:
+        return Known(value=known), not (status.stdout.strip() or unlike(root, known))
+    except (UsageError, OSError) as error:
+        return Known(reason=f"git did not answer: {error}"), None
 
 
 def _said(answer: bytes, otherwise: str = "git failed") -> str:
@@ -148,11 +153,30 @@ def content_of(directory: Path) -> Known:
 
 
 def foreign_files(directory: Path) -> list[Problem]:
-    """Links in a package to what is no file of anybody's but the kernel's: it has no content that could be hashed."""
+    """What has no place in a package.
+
+    Links to what is no file of anybody's but the kernel's: it has no content that could be hashed. And what git reads,
+    which decides for the whole repository what counts as a difference; a submodule, which has its own, is not entered.
+    """
+    return [*_kernels(directory), *_gits(directory)]
+
+
+def _kernels(directory: Path) -> list[Problem]:
     links = (path for path in directory.rglob("*") if path.is_symlink())
     led = [(path, os.path.realpath(path)) for path in links]
     what = "leads to {}, which is the kernel's: expected files of the package"
     return [Problem(str(path), "", what.format(end)) for path, end in sorted(led) if end.startswith(KERNELS)]
+
+
+def _gits(directory: Path) -> list[Problem]:
+    found = []
+    for folder, folders, files in os.walk(directory):
+        if ".git" in (*folders, *files):
+            folders.clear()
+        else:
+            found += [Path(folder, name) for name in (*folders, *files) if is_read_by_git(name)]
+    what = "git reads it to decide which files differ, and a vendor's package has no say in that: remove it"
+    return [Problem(str(path), "", what) for path in sorted(found)]
 
 
 def _is_compiled(path: Path) -> bool:

@@ -203,3 +203,66 @@ def test_an_ignored_file_counts_once_it_is_in_the_index(house: Path, git: Git) -
     assert paths(house) == []
     git("add", "--force", "results")
     assert paths(house) == ["results/x.py"]
+
+
+HIDDEN = {
+    "*.py ident": ("# $Id$\n", "# $Id: half of it $\n"),
+    "*.py text": ("a = 1\n", "a = 1\r\n"),
+    "*.py eol=crlf": ("a = 1\n", "a = 1\r\n"),
+    "*.py filter=blank": ("a = 1\n", "a = 1  # half\n"),
+    "*.py working-tree-encoding=UTF-16": ("a = 1\n", "a = 1\n".encode("utf-16").decode("latin-1")),
+}
+"""What stands in an attributes file, a file as it is committed, and another that git takes for the same."""
+
+
+@pytest.mark.parametrize("where", [".gitattributes", "vendors/acme/.gitattributes", ".git/info/attributes"])
+@pytest.mark.parametrize("rule", HIDDEN)
+def test_attributes_hide_no_change(house: Path, git: Git, rule: str, where: str) -> None:
+    """As the card's workflow lays a request over the base: the index has what git makes of it."""
+    engine = house / "vendors/acme/engine.py"
+    engine.parent.mkdir(parents=True)
+    (house / where).parent.mkdir(exist_ok=True)
+    git("config", "filter.blank.clean", "sed 's/  # half//'")
+    before, after = (text.encode("latin-1") for text in HIDDEN[rule])
+    engine.write_bytes(before)
+    git("add", "-A")  # without the attributes: as it is
+    (house / where).write_text(f"{rule}\n")
+    git("add", "--", *([where] if where.startswith(("v", ".gita")) else []))
+    git("commit", "-qm", "base", "--allow-empty")
+    git("branch", "planted")
+    engine.write_bytes(after)
+    git("add", "--force", "vendors/acme")
+    assert "vendors/acme/engine.py" in paths(house, "planted")
+    assert changes_since("planted", house).uncommitted == 1
+
+
+def test_a_committed_change_that_attributes_hide_in_the_working_tree_counts(house: Path, git: Git) -> None:
+    (house / "b.py").write_text("# $Id$\n")
+    git("commit", "-qam", "base")
+    git("branch", "planted")
+    (house / "b.py").write_text("# $Id: half of it $\n")
+    git("commit", "-qam", "work")
+    (house / ".git/info/attributes").write_text("*.py ident\n")
+    (house / "b.py").write_text("# $Id$\n")
+    assert paths(house, "planted") == ["b.py"]
+
+
+def test_line_ends_that_the_user_asked_git_for_are_no_change(house: Path, git: Git) -> None:
+    git("config", "core.autocrlf", "true")
+    for name in ("a.py", "b.py"):
+        (house / name).unlink()
+    git("checkout", "-q", ".")
+    assert (house / "b.py").read_bytes() == b"b = 1\r\n"
+    assert paths(house) == []
+    git("config", "core.autocrlf", "input")
+    assert paths(house) == ["a.py", "b.py"]
+
+
+def test_a_link_is_compared_by_where_it_leads(house: Path, git: Git) -> None:
+    (house / "link").symlink_to("a.py")
+    git("add", "-A")
+    git("commit", "-qm", "link")
+    assert paths(house, "work") == []
+    (house / "link").unlink()
+    (house / "link").symlink_to("b.py")
+    assert paths(house, "work") == ["link"]

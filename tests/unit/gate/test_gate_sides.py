@@ -100,6 +100,69 @@ def test_a_revision_is_checked_out_and_the_repository_is_as_before(history: Path
     assert {path: path.read_bytes() for path in metadata.rglob("*") if path.is_file()} == before
 
 
+PLANTED = 'if "Id$" in "$Id$":\r\n    time.sleep(1)\n'
+RULES = (
+    "*.py ident",
+    "*.py text eol=lf",
+    "*.py text eol=crlf",
+    "*.py filter=blank",
+    "*.py working-tree-encoding=UTF-16",
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("where", [".gitattributes", "house/.gitattributes", ".git/info/attributes"])
+def test_no_attribute_of_the_head_rewrites_the_base(history: Path, tmp_path: Path, rule: str, where: str) -> None:
+    """With `*.py ident` in the head's folder the base's engine, planted before, would sleep: the head is no slower."""
+    engine, name = history / "engine.py", "a\nname \u00e9"
+    engine.write_bytes(PLANTED.encode())
+    (history / name).write_text(name)
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "planted")
+    git(history, "config", "filter.blank.smudge", f"touch {tmp_path}/ran; echo pass")
+    (history.parent / where).parent.mkdir(exist_ok=True)
+    (history.parent / where).write_text(f"{rule}\n")
+    repository = Repository.of(history)
+    house = repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    assert (house / "engine.py").read_bytes() == PLANTED.encode()
+    assert (house / name).read_text() == name
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_tree_of_many_files_is_written(history: Path, tmp_path: Path) -> None:
+    """More names than a pipe holds, twice the same content, and none."""
+    contents = {f"deep/{n % 7}/{n}": b"\0\n" * (n % 5) for n in range(3000)}
+    contents["large"] = os.urandom(3 << 20)
+    for path, content in contents.items():
+        (history / path).parent.mkdir(parents=True, exist_ok=True)
+        (history / path).write_bytes(content)
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "many")
+    repository = Repository.of(history)
+    house = repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    assert all((house / path).read_bytes() == content for path, content in contents.items())
+
+
+def test_a_file_that_the_repository_has_lost_is_told(history: Path, tmp_path: Path) -> None:
+    lost = git(history, "rev-parse", "HEAD:house/conftest.py")
+    (history.parent / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    repository = Repository.of(history)
+    with pytest.raises(
+        UsageError, match=f"--compare: house/conftest.py: this repository lacks its content, {lost[:12]}"
+    ):
+        repository.extract(repository.commit("HEAD"), tmp_path / "out")
+
+
+def test_an_edit_that_attributes_hide_is_told_as_not_committed(history: Path) -> None:
+    (history / "run.sh").write_text("# $Id$\n")
+    git(history, "commit", "-qam", "planted")
+    (history.parent / ".git/info/attributes").write_text("* ident\n")
+    (history / "run.sh").write_text("# $Id: half of it $\n")
+    git(history, "add", "-A")
+    assert git(history, "status", "--porcelain") == ""
+    assert Repository.of(history).dirty
+
+
 @pytest.mark.parametrize("revision", ["nowhere", "", "--upload-pack=touch x", "HEAD:house", "\x1b[2J"])
 def test_a_revision_that_is_none_is_refused(history: Path, revision: str) -> None:
     with pytest.raises(UsageError, match="no such revision and no such file"):

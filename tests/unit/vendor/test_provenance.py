@@ -146,6 +146,17 @@ class TestSuite:
         commit_of.cache_clear()
         assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), False)
 
+    def test_an_edit_that_attributes_hide_is_one(self, suite: Path) -> None:
+        (suite / "proofmark/a").write_text("$Id$\n")
+        (suite / ".gitattributes").write_text("* ident\n")
+        git(suite, "init", "-q")
+        git(suite, "add", "-A")
+        git(suite, "commit", "-q", "-m", "all")
+        (suite / "proofmark/a").write_text("$Id: another $\n")
+        git(suite, "add", "-A")
+        assert git(suite, "status", "--porcelain") == ""
+        assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), False)
+
     def test_no_repository(self, suite: Path) -> None:
         commit, clean = commit_of(suite)
         assert commit.value is None and clean is None and commit.reason
@@ -210,6 +221,17 @@ class TestVendorsPackage:
         found = foreign_files(one)
         assert [Path(problem.where).name for problem in found] == ["z0", "z1", "z2"]
         assert "which is the kernel's: expected files of the package" in found[0].what
+
+    def test_files_by_which_git_decides_what_differs(self, tmp_path: Path) -> None:
+        one = tree(tmp_path / "one", **{"a.py": "x", ".gitkeep": "", ".gitattributes": "*.py ident"})
+        (one / "configs/.github").mkdir(parents=True)
+        (one / "configs/.gitignore").touch()
+        (one / "part/.git").mkdir(parents=True)  # a submodule, which has its own
+        (one / "part/.gitignore").touch()
+        found = foreign_files(one)
+        names = [".gitattributes", "configs/.github", "configs/.gitignore"]
+        assert [Path(problem.where).relative_to(one).as_posix() for problem in found] == names
+        assert "git reads it" in found[0].what and "remove it" in found[0].what
 
     def test_what_is_longer_than_it_says_is_not_read_to_its_end(self, tmp_path: Path) -> None:
         endless = tree(tmp_path / "one", **{"a.py": "x"}) / "endless"
