@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
 from proofmark.git import answer_of_git, ask_git, stream_of_git
 
 SUBMODULE, LINK, EXECUTABLE = "160000", "120000", "100755"
@@ -40,7 +40,7 @@ def unlike(folder: Path, commit: str) -> set[str]:
     a tree can bring along: with it all of a checkout would differ, so line ends count for nothing.
 
     Raises:
-        UsageError: git fails.
+        UsageError: git fails, or a file can't be read.
     """
     line_ends = answer_of_git(folder, ["config", "--type=bool", "core.autocrlf"]).stdout.strip() == b"true"
     found = set()
@@ -109,7 +109,11 @@ def entries_in(listed: bytes) -> Iterator[Entry]:
 
 
 def _content(path: Path) -> bytes | None:
-    """A file's bytes, or where a link leads; None where there is neither, which git tells."""
+    """A file's bytes, or where a link leads; None where there is neither, which git tells.
+
+    Raises:
+        UsageError: it can't be read.
+    """
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -117,6 +121,8 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes() if stat.S_ISREG(mode) else None
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise UsageError(harmless(f"{path}: cannot be compared with what is committed: {error.strerror}")) from None
 
 
 def _named(content: bytes, entry: Entry) -> str:

@@ -266,3 +266,14 @@ def test_a_link_is_compared_by_where_it_leads(house: Path, git: Git) -> None:
     (house / "link").unlink()
     (house / "link").symlink_to("b.py")
     assert paths(house, "work") == ["link"]
+
+
+def test_a_tracked_file_that_cannot_be_read_is_told_in_a_line(
+    house: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(UsageError, match=r"cannot be compared with what is committed: Permission denied"):
+        changes_since("main", house)
