@@ -1,4 +1,4 @@
-"""`python -m proofmark.flagperf import CHECKOUT --vendor NAME --out DIR`, `... read LOG...`, `... monitor LOG...`."""
+"""`python -m proofmark.flagperf`: convert an adaptation to FlagPerf, and read its logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proofmark.record.parts import VerdictKind
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands; the exit code."""
     parser = Parser(prog="python -m proofmark.flagperf", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="import|read|monitor", required=True)
     purpose = "convert a vendor's FlagPerf adaptation to Proofmark's files, and report what became of each key"
     importing = commands.add_parser("import", help=purpose, description=purpose)
     importing.add_argument("checkout", type=Path, help="a FlagPerf checkout, or its folder training or inference")

@@ -188,7 +188,9 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
     """
     try:
         raw = read_json(path)
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise UsageError(harmless(f"{path}: cannot be read: {error.strerror or reason(error)}")) from None
+    except (ValueError, RecursionError) as error:
         first = reason(error)
         if isinstance(error, json.JSONDecodeError):  # where its reader stopped says nothing of a file that is another
             first = "it is not JSON, or it is more than one value, as a log of events is"

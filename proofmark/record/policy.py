@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.names import hint
 from proofmark.record.parts import Part, VerdictKind
 from proofmark.rules.yaml.strict import load_mapping
 from proofmark.rules.yaml.typed import problems_of
@@ -102,8 +103,9 @@ class Policy(Strict):
     def _are_optional(cls, blocks: tuple[str, ...]) -> tuple[str, ...]:
         strange = [kind for kind in blocks if kind not in OPTIONAL]
         if strange or len(set(blocks)) != len(blocks):
-            named = ", ".join(OPTIONAL)
-            raise ValueError(f"expected each once, of {named}; every other failure always blocks: {strange or blocks}")
+            found = ", ".join(f"{kind!r}{hint(kind, OPTIONAL)}" for kind in strange or blocks)
+            known = f"any of {', '.join(OPTIONAL)}, each at most once (every other failure always blocks)"
+            raise ValueError(f"expected {known}, found {found}")
         return blocks
 
     @field_validator("latency_percentile")

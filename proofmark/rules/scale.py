@@ -57,7 +57,10 @@ class Scale:
         """Why `parse` can't read it; None if it can."""
         match = _PATTERN.fullmatch(text)
         if match is None:
-            return "is not a scale: expected <nnodes>x<nproc> or <chip>x<nnodes>x<nproc>, as A100x2x8"
+            return (
+                "is not a scale: expected <nodes>x<processes>, each at least 1, such as 1x2, or "
+                "<chip>x<nodes>x<processes>, such as A100x2x8"
+            )
         if Scale.names_two_chips(text):
             return "names two chips: expected one chip, as A100x2x8; a run is of one"
         return None

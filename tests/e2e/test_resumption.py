@@ -96,7 +96,7 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
 
 def test_a_scale_that_is_none_is_told_with_its_option(house: House) -> None:
     ran = house.run("--scale", "1x", vendor="cpu", suite="training")
-    assert ran.code == 4 and "--scale: '1x' is not a scale: expected <nnodes>x<nproc>" in ran.output
+    assert ran.code == 4 and "--scale: '1x' is not a scale: expected <nodes>x<processes>" in ran.output
 
 
 @pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])

@@ -239,7 +239,8 @@ def _noise(record: RunRecord) -> list[str]:
         return []
     scatters = measured.core.noise is not None and measured.core.noise > bound
     before = [f"measured before ({number}): {what}" for number, what in enumerate(measured.repeated, 1)]
-    return [*reasons, *before, f"run again on a quiet machine{_longer(measured) if scatters else ''}"]
+    alone = not any(why.startswith("contention") for why in reasons)  # longer rounds rid nobody of others
+    return [*reasons, *before, f"run again on a quiet machine{_longer(measured) if scatters and alone else ''}"]
 
 
 def _longer(measured: Measurement) -> str:

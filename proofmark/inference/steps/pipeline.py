@@ -101,8 +101,10 @@ class Pipeline:
             outcome["detail"] = traceback.format_exc()
         outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
         if outcome["status"] == "failed" and undeclared:
-            reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
-            outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
+            reason = (
+                f"compiler {self.config.compiler} does not declare {undeclared}, and it failed: {outcome['reason']}"
+            )
+            outcome |= {"reason": reason, "kind": "unsupported"}
         return outcome
 
     def data_and_model(self) -> None:

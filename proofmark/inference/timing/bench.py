@@ -91,10 +91,13 @@ class Bench:
     def strange(self, outputs: list[torch.Tensor]) -> list[str]:
         """What is wrong with an answer, apart from its values."""
         found = ["answers NaN" for output in outputs if output.is_floating_point() and output.isnan().any()]
-        if self.form is not None and form_of(outputs) != self.form:
-            seen, expected = _shown(form_of(outputs)), _shown(self.form)
-            found.append(f"answers in another form than expected: {seen}, not {expected}")
-        return found
+        return [*found, *filter(None, [self.other_form(outputs)])]
+
+    def other_form(self, outputs: list[torch.Tensor]) -> str | None:
+        """How an answer differs in form from what is expected."""
+        if self.form is None or form_of(outputs) == self.form:
+            return None
+        return f"answers in another form than expected: {_shown(form_of(outputs))}, not {_shown(self.form)}"
 
 
 def form_of(outputs: list[torch.Tensor]) -> Form:

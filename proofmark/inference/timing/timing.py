@@ -71,7 +71,11 @@ class Timing:
         self.answers: Answers | None = None
 
     def warm_up(self) -> None:
-        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock.
+
+        Raises:
+            StepError: an answer that is none, or of another form than the framework's.
+        """
         bench = self._bench
         bench.report(alive="setup")
         begun, fastest = time.perf_counter(), float("inf")
@@ -91,6 +95,8 @@ class Timing:
             previous = window.outputs
             if bench.form is None:
                 bench.form = form_of(window.answer)
+            if other := bench.other_form(window.answer):  # a mistake: whoever cheats answers otherwise later
+                raise StepError(f"the {self._name} {other}")
         self._passes = self._enough(fastest * len(bench.loader))
         seconds = time.perf_counter() - begun
         bench.log.write("warmup", of=self._name, batches=len(batches), seconds=seconds)

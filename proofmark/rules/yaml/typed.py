@@ -31,6 +31,7 @@ _KINDS = {
     "integer": "a whole number",
     "list": "a list",
     "number": "a number",
+    "object": "a mapping",
     "string": "text",
     "tuple": "a list",
 }
@@ -74,8 +75,8 @@ def problems_of(
 def _expected(message: str) -> str:
     """A complaint of pydantic's in the words of all others."""
     kind = message.removeprefix(_SHOULD_BE)
-    of = kind.removeprefix("a valid ").partition(", unable to parse")[0]
-    return message if kind == message else f"expected {_KINDS.get(of, kind)}"
+    of = kind.removeprefix("a valid ").partition(", unable to parse")[0].partition(" or instance of")[0]
+    return message if kind == message else f"expected {_KINDS.get(of.removeprefix('an '), kind)}"
 
 
 def _misspelled(model: type[BaseModel] | None, missing: ErrorDetails) -> str:

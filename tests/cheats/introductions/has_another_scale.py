@@ -2,6 +2,6 @@
 
 from proofmark.vendor import Vendor
 
-REASON = "training_scales.1: '01x1' is not a scale: expected <nnodes>x<nproc>"
+REASON = "training_scales.1: '01x1' is not a scale: expected <nodes>x<processes>"
 
 Vendor.training_scales = tuple("1x1 01x1".split())

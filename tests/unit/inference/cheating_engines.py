@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from proofmark.record.parts import Identity
 Answer = tuple[list[torch.Tensor], float]
 WORK = 0.002
 """Seconds that the device takes for a batch."""
+
+WARM = 3
+"""Calls before anything is timed, of the first batch and twice of the short one: in those each is honest."""
 
 
 class Data:
@@ -139,17 +143,22 @@ class Cheats:
         return engine
 
     @staticmethod
-    def answers_more_columns(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+    def answers_more_columns(data: Data, warm: int = WARM) -> Callable[[list[torch.Tensor]], Answer]:
+        calls = itertools.count()
+
         def engine(inputs: list[torch.Tensor]) -> Answer:
             answer = data.honest(inputs)[0][0]
-            return [torch.cat([answer, answer[:, :1] - 1e6], -1)], 0.0
+            return [answer if next(calls) < warm else torch.cat([answer, answer[:, :1] - 1e6], -1)], 0.0
 
         return engine
 
     @staticmethod
     def answers_integers(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        calls = itertools.count()
+
         def engine(inputs: list[torch.Tensor]) -> Answer:
-            return [(data.honest(inputs)[0][0] * 1e4).long()], 0.0
+            answer = data.honest(inputs)[0][0]
+            return [answer if next(calls) < WARM else (answer * 1e4).long()], 0.0
 
         return engine
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.measuring.honesty import probe
@@ -113,6 +114,12 @@ def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path
     data = Data()
     accusations, _ = measured(data, getattr(Cheats, cheat)(data), tmp_path)
     assert any(accusation in line for line in accusations), accusations
+
+
+def test_an_answer_of_another_form_is_told_before_anything_is_timed(tmp_path: Path) -> None:
+    data = Data()
+    with pytest.raises(StepError, match=r"the engine answers in another form than expected: float \(batch, \d+\), not"):
+        measured(data, Cheats.answers_more_columns(data, warm=0), tmp_path)
 
 
 @pytest.mark.quiet

@@ -136,10 +136,10 @@ def test_a_detail_that_does_not_fit_names_its_place(tmp_path: Path) -> None:
 )
 def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, lay: Callable[[Path], None], expected: str) -> None:
     lay(tmp_path / "record.json")
-    with pytest.raises(UsageError, match=rf"record\.json: not a run record: .*{expected}"):
+    with pytest.raises(UsageError, match=rf"record\.json: (not a run record: |cannot be read: ).*{expected}"):
         load_record(tmp_path / "record.json", SUITES.get)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a run record"):
+    with pytest.raises(UsageError, match=r"record\.json: cannot be read: No such file or directory"):
         load_record(tmp_path / "record.json", SUITES.get)
