@@ -192,3 +192,10 @@ def test_the_terminal_says_once_how_many_devices_and_why_it_is_not_ranked() -> N
     text = " ".join(" ".join(summary_lines([judged])).split())
     assert text.count("devices 1 ") == 1
     assert text.count("it did not search") == 1 and text.count("(as above)") == 3
+
+
+@pytest.mark.parametrize("lacking", ["train_items", "search_items"])
+def test_a_search_whose_images_nobody_counted_is_an_error(lacking: str) -> None:
+    """Every epoch would be taken for a whole one."""
+    verdict = judge(record(trial(0), **{lacking: None}))
+    assert str(verdict.kind) == "ERROR" and "how many images" in "\n".join(verdict.reasons)

@@ -255,6 +255,8 @@ def _unjudged(record: AutoMLRecord) -> list[str]:
     if record.best and record.examined != record.best.number:
         found = "no trial" if record.examined is None else f"trial {record.examined}"
         return [f"{found} was judged on held-out data, and trial {record.best.number} is the best"]
+    if None in record.items:  # else every epoch would be taken for one of all images
+        return ["the process that judged it did not say how many images an epoch and an evaluation have"]
     return []
 
 
