@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-VERDICTS = ("test_verdict.py", "test_verdict_stages.py", "test_training_verdict.py")
+VERDICTS = ("inference/test_verdict.py", "verdict/test_verdict_stages.py", "training/test_training_verdict.py")
 TESTS = {
-    "proofmark/rules/legality.py": ("test_legality.py",),
-    "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
-    "proofmark/measuring/statistics.py": ("test_statistics.py",),
+    "proofmark/rules/legality.py": ("rules/test_legality.py",),
+    "proofmark/rules/config.py": ("rules/test_legality.py", "rules/test_config.py"),
+    "proofmark/measuring/statistics.py": ("measuring/test_statistics.py",),
     "proofmark/inference/outcome/verdict.py": VERDICTS,
-    "proofmark/inference/outcome/validated.py": ("test_validated.py",),
-    "proofmark/inference/outcome/surplus.py": ("test_surplus.py",),
+    "proofmark/inference/outcome/validated.py": ("inference/test_validated.py",),
+    "proofmark/inference/outcome/surplus.py": ("inference/test_surplus.py",),
     "proofmark/verdict/engine.py": VERDICTS,
-    "proofmark/verdict/noise.py": ("test_noise.py",),
+    "proofmark/verdict/noise.py": ("verdict/test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
     "proofmark/training/outcome/verdict.py": VERDICTS,
     "proofmark/training/outcome/shortfall.py": VERDICTS,
-    "proofmark/rules/aims.py": ("test_aims.py",),
-    "proofmark/measuring/pace.py": ("test_pace.py",),
-    "proofmark/measuring/fresh_pace.py": ("test_fresh_pace.py",),
-    "proofmark/measuring/agreement.py": ("test_agreement.py",),
-    "proofmark/measuring/names.py": ("test_names.py",),
-    "proofmark/measuring/honesty.py": ("test_honesty_checks.py",),
+    "proofmark/rules/aims.py": ("rules/test_aims.py",),
+    "proofmark/measuring/pace.py": ("measuring/test_pace.py",),
+    "proofmark/measuring/fresh_pace.py": ("measuring/test_fresh_pace.py",),
+    "proofmark/measuring/agreement.py": ("measuring/test_agreement.py",),
+    "proofmark/measuring/names.py": ("measuring/test_names.py",),
+    "proofmark/measuring/honesty.py": ("measuring/test_honesty_checks.py",),
 }
-"""The unit tests of each module, under tests/unit; one that is not there is left out."""
+"""The unit tests of each module, under tests/unit."""
 
 EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
     "proofmark/inference/outcome/verdict.py": frozenset(
