@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import proofmark.vendor
+from benchmarks.judging_modules import EQUIVALENT, TESTS
 from proofmark.suite import find_suites
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,11 @@ def test_paces_are_compared_by_unit_tests_alone() -> None:
     """`make test` looks there for files that name the mark, and collects no others once more."""
     marked = [path for path in (ROOT / "tests").rglob("*.py") if "mark.quiet" in path.read_text()]
     assert marked and all(path.is_relative_to(ROOT / "tests" / "unit") for path in marked)
+
+
+def test_mutants_are_of_modules_and_met_by_tests_that_are_there() -> None:
+    tests = {f"tests/unit/{name}" for names in TESTS.values() for name in names}
+    assert [path for path in {*TESTS, *EQUIVALENT, *tests} if not (ROOT / path).is_file()] == []
 
 
 def test_every_option_is_in_the_documentation(pytestconfig: pytest.Config) -> None:
