@@ -51,11 +51,6 @@ class ContentionMeter:
         )
 
 
-def session_of_rank() -> int:
-    """The process that started this rank's agent: the session's, or the far end on another host."""
-    return int(psutil.Process(os.getppid()).ppid())
-
-
 def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
     """Of several spans, each with its seconds, the shares over all of them; None of none."""
     total = sum(seconds for seconds, _ in parts)

@@ -45,7 +45,6 @@ class BestWeights(Goal):
         deadline: of this machine's monotonic clock, in ns, after which no epoch begins; None for never.
     """
 
-    contention = False
     leaves_weights = False  # the best ones are
     most_notes = MOST_NOTES
 

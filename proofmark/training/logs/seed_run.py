@@ -20,6 +20,7 @@ from proofmark.training.logs.outside import examination_of, least_seconds, outsi
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
+from proofmark.training.node.stopwatch import CONTENTION
 from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.outcome.examined import Examination
 from proofmark.training.outcome.record import (
@@ -80,7 +81,7 @@ def collect_run(
         **_of_hosts(directory, ranks, agents, end or {}),
         resumed_from=first.began() if resumed else None,
         failure=failure,
-        contention=_contention(ranks),
+        contention=_contention(agents.values()),
         checks=checks,
         standing=standing(checks, examination, taken, tokens is not None, resumed, walled, close) if finished else (),
         confirmation=_confirmation(first),
@@ -104,9 +105,10 @@ def _of_hosts(
     }
 
 
-def _contention(ranks: Sequence[RankLog]) -> Contention | None:
+def _contention(agents: Iterable[Sequence[Event]]) -> Contention | None:
     """All ranks wait for the slowest: of the nodes without cores to spare the one counts where others took most."""
-    found = [Contention(**fields_of(e, Contention)) for log in ranks if (e := log.last.get("contention"))]
+    last = ({event["event"]: event for event in events}.get(CONTENTION) for events in agents)
+    found = [Contention(**fields_of(event, Contention)) for event in last if event is not None]
     spare = default_policy().noise.idle
     return max(found, key=lambda seen: (seen.idle <= spare, seen.others), default=None)
 

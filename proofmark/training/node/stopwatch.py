@@ -7,12 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic  # by name, before a vendor's monitor code is there: a changed module changes nothing
 
+from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import Event, EventLog
 from proofmark.training.logs.tail import Tail
 
 EVENT = "watched"
 """The event of the agent's log with the least and the most seconds that rank 0's training can have taken, to its end
 and to its last evaluation; the last one counts."""
+
+CONTENTION = "contention"
+"""The event of the agent's log with what others took of this machine's cores from the look that saw training begin to
+the first one after its end; the last one counts."""
 
 BEGIN, EVALUATION, END = "train_begin", "evaluation", "train_end"
 """What is looked for in the rank's log."""
@@ -51,6 +56,8 @@ class Stopwatch:
         self._evaluated: _Window | None = None
         self.least = self.most = 0.0
         self.ended = False
+        self._meter: ContentionMeter | None = None
+        self._metered = False
         self.weights: str | None = None
 
     def run(self) -> None:
@@ -62,11 +69,14 @@ class Stopwatch:
         """Look a last time."""
         self._stopped.set()
         self.look()
+        with self._lock:
+            self._write_contention()
 
     def look(self) -> None:
         """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
             before, self._looked = self._looked, self._clock()
+            self._write_contention()  # of a training that one look sees begin and end nothing was measured before
             events: dict[str, Event] = {}
             for event in self._tail.events(BEGIN, EVALUATION, END):
                 if self._began is not None or BEGIN in events or event["event"] == BEGIN:
@@ -86,12 +96,20 @@ class Stopwatch:
                 self.ended, self.weights = True, events[END].get("weights")
                 self.least, self.most = self._since(self._began, window)
                 self._write_down(self._began)
+                self._metered = False
+            if self._meter is None and self._log is not None:
+                self._meter = ContentionMeter()
 
     def _write_down(self, began: _Window) -> None:
         if self._log is None:
             return
         evaluated = {} if self._evaluated is None else {"to_evaluation": self._since(began, self._evaluated)}
         self._log.write(EVENT, least=self.least, most=self.most, **evaluated)
+
+    def _write_contention(self) -> None:
+        if self._log is not None and self._meter is not None and self.ended and not self._metered:
+            self._log.write(CONTENTION, **self._meter.seen().model_dump())
+            self._metered = True
 
     @staticmethod
     def _since(began: _Window, window: _Window) -> tuple[float, float]:

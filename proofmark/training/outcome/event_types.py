@@ -179,6 +179,7 @@ AGENT_EVENTS = EventReader(
         "stopped": Typed,
         "monitor_failed": Reason,
         "watched": _Watched,
+        "contention": Annotated[Typed, fits(Contention)],
         "fed": _Fed,
         "examined": _Examined,
     }
@@ -301,7 +302,6 @@ RANK_KINDS: dict[str, Any] = {
     "weights": IDENTITY,
     "optimizer": _Optimizer,
     "init_end": Typed,
-    "contention": Annotated[Typed, fits(Contention)],
     "train_begin": _TrainBegin,
     "epoch_begin": _Epoch,
     "steps": _Steps,

@@ -21,13 +21,11 @@ class Goal(ABC):
 
     Attributes:
         vendors_way: whether the vendor's own steps are used, where it has any.
-        contention: whether it is of interest who else computes meanwhile.
         leaves_weights: whether the last weights are what it came to.
         most_notes: of losses, each of a last step's alone; None notes those of all steps, as often as is configured.
     """
 
     vendors_way = True
-    contention = True
     leaves_weights = True
     most_notes: int | None = None
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from proofmark.monitoring.contention import ContentionMeter, session_of_rank
 from proofmark.process.log_level import LOGGER
 from proofmark.process.memory import heap_left_alone
 from proofmark.record.events.log import EventLog
@@ -101,8 +100,6 @@ class Trainer:
         self._evaluate()
         self.honest &= self._referee.honest_start(self.model, self.stepper.autocast)
         self.log.write("init_end")
-        watched = self.goal.contention and self.place.local_rank == 0
-        meter = ContentionMeter(session_of_rank()) if watched else None
         with heap_left_alone():
             before, at = self._clock.seconds()["train_seconds"], self.position
             self.log.write("train_begin", steps=at.steps, samples=at.samples, train_seconds=before)
@@ -110,8 +107,6 @@ class Trainer:
             reached = self.honest and self._train()
             last = self._last_weights() if reached and self.goal.leaves_weights else {}
         self._account.write_totals("train_end", converged=reached, **last)
-        if meter is not None:
-            self.log.write("contention", **meter.seen().model_dump())
         try:
             self._saving.wait()
         except OSError as error:

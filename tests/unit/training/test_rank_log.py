@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from proofmark.record.events.log import Event, read_events
+from proofmark.record.events.types import EventReader
 from proofmark.record.parts import FIRST
 from proofmark.training.logs.handed_out import handed_out
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _contention
-from proofmark.training.outcome.event_types import RANK_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
 
 DATASET = {"event": "dataset", "name": "d", "sha256": FIRST, "items": 12}
 
 
-def read(folder: Path, *events: dict[str, Any]) -> Iterable[Event]:
+def read(folder: Path, *events: dict[str, Any], reader: EventReader = RANK_EVENTS) -> Iterable[Event]:
     path = folder / "rank0.jsonl"
     path.write_text("".join(json.dumps({"time": 1.0, "clock": 1, **event}) + "\n" for event in events))
-    return read_events(path, RANK_EVENTS)
+    return read_events(path, reader)
 
 
 def test_what_no_event_has_is_not_kept(tmp_path: Path) -> None:
@@ -65,6 +66,6 @@ def test_a_data_set_of_no_size_is_damage_and_no_traceback(tmp_path: Path, items:
 
 
 def test_a_processor_without_a_clock_is_no_traceback(tmp_path: Path) -> None:
-    log = RankLog(0).take(read(tmp_path, {"event": "contention", "others": 0, "stolen": 0.0, "idle": 1.0}))
-    seen = _contention([log])
+    event = {"event": "contention", "others": 0, "stolen": 0.0, "idle": 1.0}
+    seen = _contention([list(read(tmp_path, event, reader=AGENT_EVENTS))])
     assert seen is not None and seen.clock_mhz is None and seen.others == 0.0

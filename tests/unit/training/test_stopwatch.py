@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.record.events.log import EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
 from proofmark.training.logs import tail
-from proofmark.training.node.stopwatch import EVENT, Stopwatch
+from proofmark.training.node.stopwatch import CONTENTION, EVENT, Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
 
 TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
@@ -27,6 +27,7 @@ FIELDS = {
 
 BEGIN, CONFIRMED, END = "train_begin", "confirmation", "train_end"
 EVALUATED = "evaluation"
+SHARES = ("others", "stolen", "idle")
 
 
 class Played:
@@ -58,9 +59,29 @@ class Played:
         self.now = 100.0 + at
         self.stopwatch.look()
 
+    def contentions(self) -> list[Event]:
+        """What it wrote down of others."""
+        return [event for event in read_events(self._agent.path) if event["event"] == CONTENTION]
+
     def seen(self) -> list[tuple[float, float]]:
         """What it wrote down."""
         return [(e["least"], e["most"]) for e in read_events(self._agent.path) if e["event"] == EVENT]
+
+
+def test_what_others_took_is_the_agents_own_word(tmp_path: Path) -> None:
+    """From the look that sees the beginning to the one after the end, or to the last of all."""
+    played = Played(tmp_path)
+    played.write(BEGIN)
+    played.look(1.0)
+    played.write("contention", END)
+    played.look(2.0)
+    assert not played.contentions()
+    played.look(3.0)
+    played.look(4.0)
+    assert len(played.contentions()) == 1
+    played.write(END)
+    played.stopwatch.stop()
+    assert [set(seen) for seen in played.contentions()] == [{"event", "time", "clock", *SHARES, "clock_mhz"}] * 2
 
 
 def test_between_two_looks(tmp_path: Path) -> None:

@@ -415,8 +415,7 @@ def test_who_failed_first_brought_others_down(
 
 def test_a_node_with_cores_to_spare_hides_no_other() -> None:
     spare, needed = ({"others": others, "stolen": 0.0, "idle": idle} for others, idle in ((0.1, 0.8), (0.08, 0.05)))
-    logs = [RankLog(0).take([{"event": "contention", "time": 1.0, "clock": 1, **each}]) for each in (spare, needed)]
-    seen = _contention(logs)
+    seen = _contention([[{"event": "contention", "time": 1.0, "clock": 1, **each}] for each in (spare, needed)])
     assert seen is not None and seen.others == 0.08
 
 

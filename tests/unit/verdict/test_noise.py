@@ -52,6 +52,10 @@ def test_rounds_may_scatter_as_far_as_the_bound(noise: float | None, expected: l
             ["contention: others took 26.0% of the cores while it was timed, more than 25.0%, and 0.0% were idle"],
         ),
         (
+            seen(others=0.95),
+            ["contention: others took 95.0% of the cores while it was timed, more than 25.0%, and 0.0% were idle"],
+        ),
+        (
             seen(others=0.5, stolen=0.125),
             [
                 "contention: others took 50.0% of the cores (12.5% the host of this virtual machine) while it "
