@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -31,7 +31,7 @@ class ContentionMeter:
 
     def __init__(self, root: int | None = None) -> None:
         self._root = os.getppid() if root is None else root
-        self._cores = _cores_of(self._root)
+        self._cores, self._usable = _places(_usable(self._root)), _usable_by([self._root])
         self._begun = time.monotonic()
         self._busy, self._stolen = _machine(self._cores)
         self._ours = _of_tree(self._root)
@@ -48,6 +48,7 @@ class ContentionMeter:
             stolen=_share(stolen, capacity),
             idle=_share(capacity - busy, capacity),
             clock_mhz=clock_mhz(),
+            beyond=tuple(sorted(_usable_by(_tree(self._root)) - self._usable)) if self._usable else (),
         )
 
 
@@ -61,7 +62,8 @@ def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
         for name in ("others", "stolen", "idle")
     }
     clocks = [seen.clock_mhz for _, seen in parts if seen.clock_mhz is not None]
-    return Contention(**mean, clock_mhz=min(clocks, default=None))
+    beyond = sorted({core for _, seen in parts for core in seen.beyond})
+    return Contention(**mean, clock_mhz=min(clocks, default=None), beyond=tuple(beyond))
 
 
 def clock_mhz(sys: Path = Path("/sys")) -> float | None:
@@ -79,14 +81,27 @@ def _share(seconds: float, capacity: float) -> float:
     return min(1.0, max(0.0, round(seconds, 6) / capacity))
 
 
-def _cores_of(process: int) -> list[int]:
-    """Those that a process may run on, by their places in the kernel's list."""
-    known = range(len(psutil.cpu_times(percpu=True)))
+def _usable(task: int) -> set[int]:
+    """Cores that a process or a thread may run on; none of one that has ended."""
     try:
-        usable = os.sched_getaffinity(process)
-    except OSError:  # it has ended
-        usable = set(known)
-    return sorted(usable.intersection(known)) or list(known)  # some containers' lists have the usable ones alone
+        return os.sched_getaffinity(task)
+    except OSError:
+        return set()
+
+
+def _usable_by(processes: Iterable[int]) -> set[int]:
+    """Cores that any thread of these processes may run on."""
+    found = set[int]()
+    for pid in processes:
+        with contextlib.suppress(OSError):  # it has ended
+            found.update(*(_usable(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")))
+    return found
+
+
+def _places(usable: set[int]) -> list[int]:
+    """Those of cores in the kernel's list; in some containers that has the usable ones alone."""
+    known = range(len(psutil.cpu_times(percpu=True)))
+    return sorted(usable.intersection(known)) or list(known)
 
 
 def _machine(cores: Sequence[int]) -> tuple[float, float]:

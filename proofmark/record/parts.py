@@ -125,6 +125,9 @@ class Contention(Part):
     stolen: Share = Field(description="the part that a virtual machine's host took")
     idle: Share
     clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")
+    beyond: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(), description="cores that the session may not use, and some process that it started may"
+    )
 
 
 class Flops(Part):

@@ -45,9 +45,13 @@ def noise_of(rounds: Sequence[Timed], core: Rate, bound: float, noise: Noise) ->
         reasons.append(
             f"the core throughput of the {len(rounds)} rounds scatters by {core.noise:.1%}, more than {bound:.1%}"
         )
-    seen = merged([(timed.whole_seconds, timed.contention) for timed in rounds if timed.contention is not None])
-    reasons += contention_of(seen, bound, noise)
+    reasons += contention_of(contention_in(rounds), bound, noise)
     return [*reasons, *_clock_changes(rounds)] if reasons else []
+
+
+def contention_in(rounds: Sequence[Timed]) -> Contention | None:
+    """Over all rounds that say what else the machine did; None where none does."""
+    return merged([(timed.whole_seconds, timed.contention) for timed in rounds if timed.contention is not None])
 
 
 def contention_of(seen: Contention | None, bound: float, noise: Noise) -> list[str]:

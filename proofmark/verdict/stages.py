@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from proofmark.literal import some
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.parts import Contention, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 from proofmark.record.policy import Noise
 from proofmark.record.provenance import Chip
 
@@ -13,6 +14,9 @@ Stage = tuple[VerdictKind, Sequence[str]]
 """What a run is judged if there are any complaints, and the complaints, in full sentences."""
 
 _CHECK, _MISSING = "the honesty check '", "' is missing"
+
+MOST_CORES = 16
+"""Of those that are named."""
 
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones, as a share of the counted."""
@@ -80,6 +84,18 @@ def impossible_utilisation(utilisation: Utilisation, chip: Chip) -> list[str]:
         reached = f"{mfu * peak.flops_per_second:.4g} FLOP/s"
         return [f"MFU {mfu:.1%}, {reached}, is above the chip's measured achievable {peak.achievable:.4g} FLOP/s"]
     return []
+
+
+def beyond_its_cores(seen: Contention | None, whose: str = "") -> list[str]:
+    """That a process which the session started may use cores that the session may not: it has left them itself."""
+    if seen is None or not seen.beyond:
+        return []
+    cores = some([str(core) for core in seen.beyond], MOST_CORES)
+    return [
+        f"{whose}a process of this run could use cores that the session may not ({cores}): its speed may be that of "
+        "more cores than the record names, and what others took of those is not known; the vendor's code must leave "
+        "its threads on the cores that it starts with"
+    ]
 
 
 def missing_checks(names: Iterable[str], whose: str = "") -> list[str]:

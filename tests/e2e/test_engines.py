@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.e2e.conftest import House, clean
@@ -40,6 +42,36 @@ def test_loader_processes_load_and_leave(house: House) -> None:
     ran = house.run("--set", "num_workers=2", "--step-timeout", "60")
     assert ran.code == 0, ran.output
     assert house.becomes_empty(10)
+
+
+ROAMING = """
+import os
+import threading
+
+from vendors.fake import honest
+
+
+class InferModel(honest.InferModel):
+    def __init__(self, *given):
+        super().__init__(*given)
+        threading.Thread(target=self._roam, daemon=True).start()
+
+    def _roam(self):
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        threading.Event().wait()
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no core to leave for")
+def test_a_thread_that_leaves_the_sessions_cores_is_an_error(house: House) -> None:
+    (house.root / "vendors/fake/honest.py").rename(house.root / "vendors/fake/stays.py")
+    (house.root / "vendors/fake/honest.py").write_text(ROAMING.replace("import honest", "import stays as honest"))
+    own, *others = sorted(os.sched_getaffinity(0))
+    ran = house.end(house.start("--vendor", "fake", before=("taskset", "-c", str(own))))
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR" and f"cores that the session may not ({', '.join(map(str, others))}" in reasons, ran.output
+    assert ran.code == 17
+    clean(ran)
 
 
 WRAPPED = """

@@ -13,6 +13,7 @@ from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (
     Stage,
+    beyond_its_cores,
     damaged_lines,
     impossible_utilisation,
     missing_checks,
@@ -50,6 +51,7 @@ def stages(record: AutoMLRecord) -> Iterator[Stage]:
     kind = max((rule.kind for rule in broken), key=lambda kind: kind.exit_code, default=VerdictKind.ERROR)
     yield kind, [reason for rule in broken for reason in rule.broken]
     yield VerdictKind.ERROR, impossible_utilisation(record.utilisation, record.chip)
+    yield VerdictKind.ERROR, beyond_its_cores(record.contention)
     yield VerdictKind.AMBIGUOUS, _disturbed(record)
 
 

@@ -17,9 +17,10 @@ from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.aims import factor_kept, reaches, wrong_side
 from proofmark.rules.case_file import NOISE
 from proofmark.verdict import engine
-from proofmark.verdict.noise import bound_of, noise_of
+from proofmark.verdict.noise import bound_of, contention_in, noise_of
 from proofmark.verdict.stages import (
     Stage,
+    beyond_its_cores,
     damaged_lines,
     disturbances,
     impossible_utilisation,
@@ -69,7 +70,7 @@ def stages(record: RunRecord) -> Iterator[Stage]:
         yield from shortfalls  # as far as they are known
     yield VerdictKind.INSUFFICIENT, left_out
     yield VerdictKind.ERROR, _missing_figures(record)
-    yield VerdictKind.ERROR, _impossible_figures(record)
+    yield VerdictKind.ERROR, [*_impossible_figures(record), *_beyond_its_cores(record)]
     yield from shortfalls
     yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
     yield VerdictKind.INSUFFICIENT, _too_little(record)
@@ -241,6 +242,11 @@ def _noise(record: RunRecord) -> list[str]:
     before = [f"measured before ({number}): {what}" for number, what in enumerate(measured.repeated, 1)]
     alone = not any(why.startswith("contention") for why in reasons)  # longer rounds rid nobody of others
     return [*reasons, *before, f"run again on a quiet machine{_longer(measured) if scatters and alone else ''}"]
+
+
+def _beyond_its_cores(record: RunRecord) -> list[str]:
+    measured = record.measured()
+    return beyond_its_cores(contention_in(measured.rounds)) if measured else []
 
 
 def _longer(measured: Measurement) -> str:

@@ -13,6 +13,7 @@ from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (
     Stage,
+    beyond_its_cores,
     damaged_lines,
     disturbances,
     impossible_utilisation,
@@ -41,7 +42,7 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.ERROR, _failures(record)
     yield VerdictKind.INSUFFICIENT, parts_left_out(record)
     yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
-    yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]
+    yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record), *_beyond_its_cores(record)]
     yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
     yield VerdictKind.INSUFFICIENT, _of_a_log(record) if record.read_from else []
     yield VerdictKind.INSUFFICIENT, _too_few(record)
@@ -268,6 +269,10 @@ def _contention(record: TrainingRecord) -> list[str]:
         for name, run in _trained(record)
         for reason in contention_of(run.contention, bound, record.policy.noise)
     ]
+
+
+def _beyond_its_cores(record: TrainingRecord) -> list[str]:
+    return [what for name, run in _trained(record) for what in beyond_its_cores(run.contention, name)]
 
 
 def _disturbances(record: TrainingRecord) -> list[str]:

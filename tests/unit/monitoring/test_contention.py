@@ -130,4 +130,30 @@ def test_only_cores_that_the_session_may_use_count(
 def test_of_a_session_that_has_ended_the_machines_cores_count() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
-    assert contention._cores_of(ended.pid) == list(range(len(psutil.cpu_times(percpu=True))))
+    assert contention._places(contention._usable(ended.pid)) == list(range(len(psutil.cpu_times(percpu=True))))
+
+
+ROAMING = """
+import os, threading
+def roam():
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    print(flush=True)
+    input()
+threading.Thread(target=roam).start()
+"""
+SESSION = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {ROAMING!r}]); print(); input()"
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no core to leave for")
+def test_a_thread_that_may_run_elsewhere_is_seen() -> None:
+    with subprocess.Popen([sys.executable, "-uc", SESSION], **PIPES) as session:
+        assert session.stdin is not None and session.stdout is not None
+        meter = ContentionMeter(session.pid)
+        assert meter.seen().beyond == ()
+        for goes_on in (True, False):
+            session.stdin.write("\n")
+            session.stdout.readline()
+            others = set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0)
+            assert set(meter.seen().beyond) == (others if goes_on else set())
+        session.communicate("\n")

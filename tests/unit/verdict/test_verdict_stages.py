@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from proofmark.automl.outcome.verdict import judge as judge_search
 from proofmark.errors import Problem
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import Compared, Outcome, Ratio
-from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Contention, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Peak
 from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (
+    beyond_its_cores,
     changed_log,
     damaged_lines,
     disturbances,
@@ -29,6 +32,7 @@ from proofmark.verdict.stages import (
     parts_left_out,
     wrong_flops,
 )
+from tests.automl.automl_records import record as make_search
 from tests.training_records import make_training
 from tests.unit.records import record
 
@@ -41,6 +45,30 @@ def chip(achievable: float | None = None) -> Chip:
 
 
 UNKNOWN = Chip(name="chip", peak_missing="not in chips.yaml")
+
+
+def test_what_runs_beyond_the_sessions_cores_is_named() -> None:
+    seen = Contention(others=0.0, stolen=0.0, idle=0.0)
+    assert beyond_its_cores(None) == beyond_its_cores(seen) == []
+    (reason,) = beyond_its_cores(seen.model_copy(update={"beyond": (2, 3)}), "seed 1: ")
+    assert reason.startswith("seed 1: a process of this run could use cores that the session may not (2, 3): ")
+    (reason,) = beyond_its_cores(seen.model_copy(update={"beyond": tuple(range(20))}))
+    assert "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 4 more)" in reason
+
+
+@pytest.mark.parametrize("judged", [judge, judge_training, judge_search])
+def test_all_suites_refuse_figures_of_more_cores(judged: Callable[[Any], Verdict]) -> None:
+    seen = Contention(others=0.0, stolen=0.0, idle=0.0, beyond=(7,))
+    busy, measured, run = {"contention": seen}, record().engine, make_training().runs[0]
+    assert measured is not None
+    rounds = (measured.rounds[0].model_copy(update=busy), *measured.rounds[1:])
+    given: dict[Any, CaseRecord] = {
+        judge: record(engine=measured.model_copy(update={"rounds": rounds})),
+        judge_training: make_training().model_copy(update={"runs": (run.model_copy(update=busy),)}),
+        judge_search: make_search().model_copy(update=busy),
+    }
+    verdict = judged(given[judged])
+    assert verdict.kind == "ERROR" and "cores that the session may not (7)" in verdict.reasons[0]
 
 
 def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> None:
