@@ -21,7 +21,7 @@ TESTS = {
     "proofmark/rules/aims.py": ("rules/test_aims.py",),
     "proofmark/measuring/pace.py": ("measuring/test_pace.py",),
     "proofmark/measuring/fresh_pace.py": ("measuring/test_fresh_pace.py",),
-    "proofmark/measuring/agreement.py": ("measuring/test_agreement.py",),
+    "proofmark/measuring/agreement.py": ("measuring/test_agreement.py", "measuring/test_names.py"),
     "proofmark/measuring/names.py": ("measuring/test_names.py",),
     "proofmark/measuring/honesty.py": ("measuring/test_honesty_checks.py",),
 }
@@ -73,6 +73,15 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ("each = zip(answer, wanted, among, strict=True)", "True -> False"),
             ("pairs = zip(now, then, strict=True)", "True -> False"),
             ("return False", "return False -> return None"),
+        }
+    ),
+    "proofmark/measuring/names.py": frozenset(
+        {  # types; twice two is two squared
+            (
+                'Shortfall = Callable[["list[torch.Tensor]", "list[torch.Tensor]"], "list[torch.Tensor]"]',
+                "'list[torch.Tensor]' -> 'XXlist[torch.Tensor]XX'",
+            ),
+            ("likely = (math.sqrt(half**2 + max(0, seen.wrong - 1)) - half) ** 2", "half ** 2 -> half * 2"),
         }
     ),
     "proofmark/measuring/fresh_pace.py": frozenset(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.inference.outcome.surplus import DEVIATIONS, FLIPS
+from proofmark.inference.outcome.surplus import DEVIATIONS, FLIPS, surplus
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.parts import Identity, VerdictKind
 from tests.unit.records import accuracy, record
@@ -44,6 +44,28 @@ def test_it_is_bounded_by_how_many_samples_there_are(items: int) -> None:
     assert f"is better than the fp32 framework's 0.70000 by more than rounding makes of {items} samples" in reasons
 
 
+def test_the_bound_is_as_the_pages_have_it() -> None:
+    """0.047 of 355 samples, beyond the hundredth that may be lost too."""
+    assert judged(0.7, 0.7 + 0.007 + 0.0474, 355)[0] is VerdictKind.PASS
+    assert judged(0.7, 0.7 + 0.007 + 0.0476, 355)[0] is VerdictKind.FAIL_HONESTY
+
+
+def test_at_the_bound_it_may_be_chance() -> None:
+    assert judged(0.0, allowed(0.0))[0] is VerdictKind.PASS
+    assert judged(0.2, 0.95, items=1)[0] is VerdictKind.PASS
+
+
+def test_who_is_too_good_is_named() -> None:
+    assert judged(0.5, 1.0)[1].startswith("engine top1 1.00000 is better")
+    found = record(compiler=None, accuracy=accuracy(framework_fp32=0.5, framework=1.0, engine=None, target=0.4))
+    (reason,) = surplus(found)
+    assert reason.startswith("framework top1 1.00000 is better")
+
+
+def test_of_data_of_unknown_size_nothing_is_said() -> None:
+    assert surplus(record(dataset=None, accuracy=accuracy(framework_fp32=0.1, engine=1.0))) == []
+
+
 def test_labels_by_heart_are_seen() -> None:
     assert judged(0.83, 1.0)[0] is VerdictKind.FAIL_HONESTY
 
@@ -54,7 +76,13 @@ def test_where_less_is_better_it_is_bounded_from_below() -> None:
     assert judged(0.3, 0.3 - allowed(0.3) - 1e-6, **lower)[0] is VerdictKind.FAIL_HONESTY
 
 
+@pytest.mark.parametrize("reference, engine, more", [(1.0, 0.0, {"target": 1.0, "better": "lower"}), (0.0, 1.0, {})])
+def test_the_ends_of_the_scale_are_on_it(reference: float, engine: float, more: dict[str, Any]) -> None:
+    assert judged(reference, engine, **more)[0] is VerdictKind.FAIL_HONESTY
+
+
 def test_of_another_scale_nothing_is_known() -> None:
     assert judged(20.0, 10.0, target=30.0, better="lower")[0] is VerdictKind.PASS
     assert judged(-5.0, -1.0, target=-6.0)[0] is VerdictKind.PASS
     assert judged(0.5, 2.0)[0] is VerdictKind.PASS
+    assert judged(1.5, 0.5, target=2.0, better="lower")[0] is VerdictKind.PASS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from proofmark.measuring.agreement import AT_ONCE, BUDGET, KEPT, ROWS, Answers, distance
+from proofmark.measuring.agreement import AT_ONCE, BUDGET, KEPT, ROWS, Answers, distance, farthest
 from proofmark.measuring.honesty import TOLERANCE, probe
 from proofmark.measuring.probes import Call
 from tests.unit.inference.cheating_engines import Answer, Data
@@ -29,6 +29,27 @@ def test_distance_from_rows_that_are_all_alike_is_in_units_of_their_length() -> 
     assert distance(wanted * 1.5, wanted) == pytest.approx(0.5)
     assert distance(wanted[:1] * 1.5, wanted[:1]) == pytest.approx(0.5)
     assert distance(torch.ones(3, 4), torch.zeros(3, 4)) == float("inf")
+
+
+def test_distance_is_in_units_of_how_far_rows_lie_apart_however_near_those_are() -> None:
+    wanted = torch.tensor([[0.0], [0.5]])
+    assert distance(wanted + 0.5, wanted) == pytest.approx(2.0)
+
+
+def test_names_have_no_distance_and_what_is_beside_them_has_its_own() -> None:
+    names, near, far = torch.arange(2)[:, None], torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [10.0]])
+    assert farthest([names + 1], [names], [names]) == 0.0
+    assert farthest([names, near + 1], [names, near], [names, far]) == pytest.approx(0.2)
+
+
+def test_answers_are_looked_at_when_five_calls_have_gone_by() -> None:
+    tensor = torch.ones(1, 1)
+    call = Call(0.001, [tensor], [tensor], [tensor], [tensor + 1])
+    answers = Answers()
+    answers.hold([call] * 5)
+    assert answers.changed == 0
+    answers.hold([call])
+    assert answers.changed == 1
 
 
 @pytest.mark.parametrize("garbage", ["highest", "names"])

@@ -52,6 +52,22 @@ def test_one_place_says_nothing_and_two_do_at_full_precision(scores: torch.Tenso
     assert TOLERANCE["fp32"] < held(wrong, wanted) < TOLERANCE["tf32"]
 
 
+def test_how_many_differ_is_less_four_deviations_of_chance() -> None:
+    """In units of the share in which a row differs from the one before it: here each, then every other one."""
+    for wanted, differ in ((torch.arange(8), 1.0), (torch.arange(8) // 2 % 2, 0.5)):
+        names = Names()
+        wrong = wanted[:, None] + (torch.arange(8) < 6)[:, None]
+        names.add([wanted[:, None]], [wrong], [wanted[:, None]], [wanted[:, None]])
+        assert names.distance() == pytest.approx((math.sqrt(4 + 5) - 2) ** 2 / 8 / differ)
+
+
+def test_the_name_that_is_furthest_from_having_been_chosen_counts() -> None:
+    wanted = torch.arange(4)[:, None]
+    names = Names(lambda *_: [torch.tensor([[0.2], [0.9]])])
+    names.add([wanted], [wanted + (wanted < 2)], [wanted], [wanted])
+    assert names.distance() == pytest.approx(0.9 / 2)
+
+
 def test_nearly_half_of_all_names_may_not_be_wrong(scores: torch.Tensor) -> None:
     wanted = scores.argmax(-1) + 1
     wrong = wanted.clone()
