@@ -33,6 +33,7 @@ from proofmark.vendor.hardware.provenance import content_of, foreign_files
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.isolation import IsolationSettings
 from proofmark.vendor.monitor_log import read_samples
+from proofmark.vendor.registry import FoundVendor
 from proofmark.vendor.unsupported import load_expected
 from proofmark.verdict.stages import impossible_utilisation
 from tests.cheats.corpus import files, named
@@ -45,8 +46,8 @@ __all__ = ["vendors"]
 LINES = 6
 """Of a monitor's log, before it is asked to end."""
 
-CONTAINERS, CHIPS, CONFIGURATIONS, INTRODUCTIONS, MONITORS, PACKAGES = map(
-    files, ("containers", "chips", "configurations", "introductions", "monitors", "packages")
+CONTAINERS, CHIPS, CONFIGURATIONS, INTRODUCTIONS, MONITORS, PACKAGES, LINKS = map(
+    files, ("containers", "chips", "configurations", "introductions", "monitors", "packages", "links")
 )
 
 
@@ -179,3 +180,20 @@ def test_a_package(path: Path, tmp_path: Path) -> None:
     """What its code can read is in the digest that a record has of it, or it is refused."""
     one, other = _packages(load_mapping(path), tmp_path)
     assert foreign_files(one) or content_of(one).value != content_of(other).value
+
+
+@pytest.mark.parametrize("path", LINKS, ids=lambda path: path.stem)
+def test_a_configuration_that_is_a_link(path: Path, tmp_path: Path) -> None:
+    """What a change reaches is told by files' paths: a case's settings lie in its own file, or are refused."""
+    ((place, target),) = load_mapping(path).items()
+    link, (suite, case) = tmp_path / place, Path(place).with_suffix("").parts[1:3]
+    link.parent.mkdir(parents=True)
+    link.with_name(target).write_text("repeat: 4\n")
+    link.symlink_to(target)
+    (tmp_path / "__init__.py").touch()
+    module: Any = SimpleNamespace(__name__="vendors.any", __file__=str(tmp_path / "__init__.py"))
+    found, scaled = FoundVendor("any", module, module, tmp_path.parent), suite == "training"
+    problems = found.stray_overrides({f"{suite}/{case}": scaled, f"{suite}/vit": scaled})
+    with pytest.raises(ConfigurationError):
+        load_mapping(link, tmp_path)
+        raise ConfigurationError(problems) if problems else AssertionError(f"{place} is read from {target}")
