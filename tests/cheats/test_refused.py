@@ -2,14 +2,15 @@
 itself, and what its monitor says.
 
 An introduction and a monitor are what stands after a vendor's own module, and name the REASON why it is refused, if it
-is. A file in YAML says that in its first line, and a configuration which file it is in its second.
+is. A file in YAML says that in its first line, and a configuration which file it is in its second. A package is two
+that differ in what the file says, and must not have one digest.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,9 +29,11 @@ from proofmark.rules.yaml.strict import load_mapping
 from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.provenance import content_of, foreign_files
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.isolation import IsolationSettings
 from proofmark.vendor.monitor_log import read_samples
+from proofmark.vendor.registry import FoundVendor
 from proofmark.vendor.unsupported import load_expected
 from proofmark.verdict.stages import impossible_utilisation
 from tests.cheats.corpus import files, named
@@ -43,8 +46,8 @@ __all__ = ["vendors"]
 LINES = 6
 """Of a monitor's log, before it is asked to end."""
 
-CONTAINERS, CHIPS, CONFIGURATIONS, INTRODUCTIONS, MONITORS = map(
-    files, ("containers", "chips", "configurations", "introductions", "monitors")
+CONTAINERS, CHIPS, CONFIGURATIONS, INTRODUCTIONS, MONITORS, PACKAGES, LINKS = map(
+    files, ("containers", "chips", "configurations", "introductions", "monitors", "packages", "links")
 )
 
 
@@ -153,3 +156,44 @@ def test_a_container(path: Path, tmp_path: Path) -> None:
         container_of(vendor, "image", "docker")
     (problem,) = caught.value.problems
     assert reason_of(path) in str(problem)
+
+
+def _packages(told: Mapping[str, Any], directory: Path) -> Iterator[Path]:
+    """Two that differ in what is told alone."""
+    ((what, both),) = told.items()
+    for number, each in enumerate(both):
+        package = directory / str(number)
+        package.mkdir()
+        (package / "__init__.py").touch(0o644)
+        if what == "links":
+            for name, target in each.items():
+                (package / name).symlink_to(target)
+        elif what == "names":
+            Path(os.fsdecode(os.fsencode(package / "x") + bytes.fromhex(each))).touch()
+        else:
+            (package / "__init__.py").chmod(int(each, 8))
+        yield package
+
+
+@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: path.stem)
+def test_a_package(path: Path, tmp_path: Path) -> None:
+    """What its code can read is in the digest that a record has of it, or it is refused."""
+    one, other = _packages(load_mapping(path), tmp_path)
+    assert foreign_files(one) or content_of(one).value != content_of(other).value
+
+
+@pytest.mark.parametrize("path", LINKS, ids=lambda path: path.stem)
+def test_a_configuration_that_is_a_link(path: Path, tmp_path: Path) -> None:
+    """What a change reaches is told by files' paths: a case's settings lie in its own file, or are refused."""
+    ((place, target),) = load_mapping(path).items()
+    link, (suite, case) = tmp_path / place, Path(place).with_suffix("").parts[1:3]
+    link.parent.mkdir(parents=True)
+    link.with_name(target).write_text("repeat: 4\n")
+    link.symlink_to(target)
+    (tmp_path / "__init__.py").touch()
+    module: Any = SimpleNamespace(__name__="vendors.any", __file__=str(tmp_path / "__init__.py"))
+    found, scaled = FoundVendor("any", module, module, tmp_path.parent), suite == "training"
+    problems = found.stray_overrides({f"{suite}/{case}": scaled, f"{suite}/vit": scaled})
+    with pytest.raises(ConfigurationError):
+        load_mapping(link, tmp_path)
+        raise ConfigurationError(problems) if problems else AssertionError(f"{place} is read from {target}")
