@@ -11,6 +11,7 @@ DRIVERS = ("/usr/", "/opt/", "/lib/", "/lib64/")
 _DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
+    r"|iommu|ptp\d+|tun|zfs|xpmem|knem|vmci|ublk-control|ublk[bc]\d+|snd(/.*)?|std(in|out|err)|fd(/.*)?"
     r"|cuse|ptmx|userfaultfd|autofs|btrfs-control|v?hci|u?hid(raw\d+)?|vsock|nvram|hpet|cpu_dma_latency"
     r"|(nbd|loop|nvme|ng|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
     r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-|dax|uio|usbmon|video|media|hwrng|mei|hvc|xvc|fb|gpiochip)\d[\w.-]*"
@@ -28,6 +29,11 @@ def is_drivers(path: str) -> bool:
 def is_device_file(path: str) -> bool:
     """Whether it has the form of a file under /dev."""
     return bool(_DEVICE_FILE.fullmatch(path)) and posixpath.normpath(path) == path
+
+
+def is_networks(path: str) -> bool:
+    """Whether it is by its name an adapter to other machines, which needs no socket."""
+    return path.startswith("/dev/infiniband/")
 
 
 def is_hosts_own(path: str) -> bool:

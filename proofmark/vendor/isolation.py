@@ -17,12 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from proofmark.finding import imported
 from proofmark.names import hint
 from proofmark.process.environment import holds_password, passes
-from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
+from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own, is_networks
 from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
@@ -86,10 +86,19 @@ class IsolationSettings(BaseModel):
         default=(), description="variables that its code reads, as ACME_*"
     )
 
+    @model_validator(mode="after")
+    def _say_that_they_need_the_network(self) -> IsolationSettings:
+        if not self.network and (found := [text for text in self.devices if is_networks(text)]):
+            raise ValueError(f"{found[0]!r} is an adapter to other machines: set network: true as well")
+        return self
+
     def device_files(self) -> list[Path]:
         """Those that are there."""
         found = {path for pattern in (*KERNELS, *self.devices) for path in glob.glob(pattern)}
-        return [Path(path) for path in sorted(found) if not is_hosts_own(os.path.realpath(path))]
+        led = {path: os.path.realpath(path) for path in sorted(found)}
+        return [
+            Path(path) for path, end in led.items() if not is_hosts_own(end) and (self.network or not is_networks(end))
+        ]
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,12 @@ class FoundVendor:
         known = [f"{case}.yaml" for case, scaled in cases.items() if not scaled]
         files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
         names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
-        return [
+        links = [path for path in (configs, *names) if path.is_symlink()]
+        what = "is a link; expected a file with the case's own settings: a change of another's would change them too"
+        return [Problem(str(path), "", what) for path in links] + [
             Problem(str(path), "", what_is_expected(name, known, cases))
             for path, name in names.items()
-            if name not in known and not names_a_scale(name, cases) and path.name != ".gitkeep"
+            if name not in known and not names_a_scale(name, cases) and path.name != ".gitkeep" and path not in links
         ]
 
     def stray_files(self, cases: Iterable[str]) -> list[Problem]:

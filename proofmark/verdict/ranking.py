@@ -17,6 +17,10 @@ def obstacles(record: CaseRecord, policy: Policy) -> Iterator[str]:
         open_ = sorted(name for name, kept in record.isolation.items() if kept.kind != "wall")
         which = ", ".join(open_) or "its vendor's code, as far as is recorded,"
         yield f"isolation: {which} ran without a wall, and policy {policy.title} ranks no such run"
+    reaching = sorted(name for name, kept in record.isolation.items() if kept.network == "asked for")
+    if wanted.isolation == "wall" and reaching:
+        asked = "could reach other machines, as isolation.yaml asks: those may have computed"
+        yield f"isolation: {', '.join(reaching)} {asked}, and policy {policy.title} ranks no such run"
     claimed = [what for what in wanted.verified if what in record.claimed]
     if claimed:
         yield f"only claimed: {', '.join(claimed)}; policy {policy.title} ranks what was verified"

@@ -11,6 +11,10 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 CAPABILITIES_VERSION = 0x20080522
 LAST_CAPABILITY = 63
 
+TIMERS = 128
+"""Of timer_create(2), and signals that wait: thousands would go off while their process is stopped, and interrupt
+whoever computes then."""
+
 LARGEST_FILE = 64 << 30
 """Bytes that a file may have."""
 
@@ -36,6 +40,7 @@ def give_up(largest_file: int = LARGEST_FILE) -> list[str]:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NICE: 0,
         resource.RLIMIT_RTPRIO: 0,
+        resource.RLIMIT_SIGPENDING: TIMERS,
         resource.RLIMIT_FSIZE: largest_file,
     }.items():
         _lower(limit, value)

@@ -35,7 +35,7 @@ ATTRIBUTES = (
 
 OTHER_PROCESSES = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "perf_event_open"),
-    *("add_key", "keyctl", "request_key"),
+    *("add_key", "keyctl", "request_key", "setns"),
 )
 
 WATCHES = ("inotify_init", "inotify_init1", "inotify_add_watch", "fanotify_init", "fanotify_mark")
@@ -53,6 +53,12 @@ OF_A_PROCESS = (
     *("migrate_pages", "move_pages"),
 )
 """Their first argument is whose limits, turns or memory they change: only 0, the caller, may be."""
+
+CLONE_NEWUSER = 0x10000000
+"""Makes a namespace of users: who is in one has every capability there."""
+
+F_SETLEASE = 1024
+"""Whoever opens a leased file waits until the lease is given up, for 45 seconds at most."""
 
 OUT_OF_THE_GROUP = ("setsid", "setpgid")
 """What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
@@ -75,7 +81,7 @@ READ_NOTHING = os.O_WRONLY | os.O_RDWR
 PAST_THE_FILTER = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 """They open sockets without the calls for it."""
 
-SINCE = {"openat2": 437, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+SINCE = {"clone3": 435, "openat2": 437, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 """Numbers, the same everywhere, of those that are younger than many a libseccomp."""
 
 FAMILIES = 64
@@ -136,6 +142,11 @@ def _refuse_others(rules: _Filter) -> None:
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, 0))
     # answered as if done: an OpenMP that may not bind a thread that it has started ends the process
     rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
+    for name in ("unshare", "clone"):
+        rules.refuse(name, errno.EPERM, _Argument(0, MASKED, CLONE_NEWUSER, CLONE_NEWUSER))
+    rules.refuse("clone3", errno.ENOSYS)  # a filter sees no flags of its: glibc takes clone then
+    rules.refuse("fcntl", errno.EPERM, _Argument(1, MASKED, AN_INT, F_SETLEASE))
+    rules.refuse("timerfd_create", errno.EMFILE)  # of which no limit bounds how many there are
     for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
         rules.refuse(name, 0)
     # and who no longer ends with its parent

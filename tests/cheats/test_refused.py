@@ -194,6 +194,4 @@ def test_a_configuration_that_is_a_link(path: Path, tmp_path: Path) -> None:
     module: Any = SimpleNamespace(__name__="vendors.any", __file__=str(tmp_path / "__init__.py"))
     found, scaled = FoundVendor("any", module, module, tmp_path.parent), suite == "training"
     problems = found.stray_overrides({f"{suite}/{case}": scaled, f"{suite}/vit": scaled})
-    with pytest.raises(ConfigurationError):
-        load_mapping(link, tmp_path)
-        raise ConfigurationError(problems) if problems else AssertionError(f"{place} is read from {target}")
+    assert [problem for problem in problems if problem.where == str(link) and "is a link" in problem.what]

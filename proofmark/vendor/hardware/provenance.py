@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import subprocess
 from collections.abc import Iterable
 from functools import cache, partial
@@ -135,12 +136,17 @@ def _vendor_version(found: FoundVendor) -> Known:
 
 @cache
 def content_of(directory: Path) -> Known:
-    """SHA-256 over names and contents of a package's files, in order; what Python itself compiled is none of them."""
+    """SHA-256 over all that tells a package's files apart, in order: names, whether they can be executed, contents, and
+    where links lead, if only to nothing. What Python itself compiled is none of them."""
     digest, count, size = hashlib.sha256(), 0, 0
     try:
+        links = {path for path in directory.rglob("*") if path.is_symlink()}
+        for path in sorted(links):
+            digest.update(b"%b\0%b\0\0" % (_in_bytes(path, directory), os.fsencode(os.readlink(path))))
         for path in sorted(path for path in directory.rglob("*") if path.is_file() and not _is_compiled(path)):
-            count, name = count + 1, path.relative_to(directory).as_posix()
-            digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "replace"))
+            count, found = count + 1, path.stat()
+            runs = bool(found.st_mode & stat.S_IXUSR)
+            digest.update(b"%b\0%d %d\0" % (_in_bytes(path, directory), found.st_size, runs))
             with path.open("rb") as stream:
                 while (chunk := stream.read(1 << 20)) and size <= MOST_BYTES:  # it may be longer than it says
                     digest.update(chunk)
@@ -150,6 +156,10 @@ def content_of(directory: Path) -> Known:
     except OSError as error:
         return Known(reason=f"{directory} cannot be read: {error.strerror}")
     return Known(value=digest.hexdigest())
+
+
+def _in_bytes(path: Path, directory: Path) -> bytes:
+    return os.fsencode(path.relative_to(directory))
 
 
 def foreign_files(directory: Path) -> list[Problem]:

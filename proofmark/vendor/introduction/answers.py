@@ -22,6 +22,9 @@ def _is_a_line(text: str) -> str:
     return text
 
 
+MOST_SCALES = 64
+"""Each has tests of its own of every case."""
+
 Line = Annotated[str, Field(max_length=200), AfterValidator(_is_a_line)]
 
 
@@ -56,7 +59,7 @@ class Answers(BaseModel):
     visible_devices_variable: Annotated[str, AfterValidator(_chooses_devices)] | None
     runs_on_processor: bool
     distributed_backend: str
-    training_scales: tuple[Annotated[str, AfterValidator(_is_a_scale)], ...]
+    training_scales: Annotated[tuple[Annotated[str, AfterValidator(_is_a_scale)], ...], Field(max_length=MOST_SCALES)]
     container_options: tuple[str, ...]
     chip: Line = ""
     chip_units: int = 1
