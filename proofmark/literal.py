@@ -40,9 +40,9 @@ def digits_apart(value: float | None, bound: float | None) -> int:
     return next((digits for digits in range(3, 17) if f"{value:.{digits}g}" != f"{bound:.{digits}g}"), 17)
 
 
-def percent(share: float, digits: int = 3) -> str:
-    """A share of 1 in percent."""
-    return f"{number(100 * share, digits)} %"
+def percent(share: float) -> str:
+    """A share of 1 in percent, to three significant digits."""
+    return f"{number(100 * share, 3)} %"
 
 
 def some(names: Sequence[str], most: int, separator: str = ", ") -> str:

@@ -69,10 +69,10 @@ def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
     return Contention(**mean, clock_mhz=min(clocks, default=None))
 
 
-def clock_mhz(sys: Path = Path("/sys")) -> float | None:
+def clock_mhz() -> float | None:
     """The mean clock of the processor's cores at this moment; None where it can't be read."""
     found = []
-    for path in sys.glob(FREQUENCIES):
+    for path in Path("/sys").glob(FREQUENCIES):
         with contextlib.suppress(OSError, ValueError):
             found.append(int(path.read_text(encoding="ascii")) / 1000)
     return sum(found) / len(found) if found else None

@@ -37,14 +37,9 @@ _ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@")
 """An address with a password in it, as a CI has of its repository."""
 
 
-def passed_on(environment: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
-    """Those of the variables that a child has.
-
-    Args:
-        environment: its parent's.
-        declared: names that pass beside those on the list; one may end in *.
-    """
-    patterns = (*LISTED, *_names(environment), *declared)
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those variables of a parent's environment that its child inherits: on the list, or let pass by `PASSES`."""
+    patterns = (*LISTED, *_names(environment))
     return {name: value for name, value in environment.items() if passes(name, patterns, value)}
 
 

@@ -23,6 +23,9 @@ MARK = "PROOFMARK_RUN_ID"
 WITHIN = "PROOFMARK_WITHIN_RUN"
 """That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
+SWEEP = 5.0
+"""Seconds after which `end_marked` gives up on processes that go on starting others."""
+
 PR_SET_PDEATHSIG = 1
 
 NOBODY = "0" * 32
@@ -164,15 +167,15 @@ def end_descendants(pid: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def end_marked(mark: str, patience: float = 5.0) -> None:
+def end_marked(mark: str) -> None:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
-    Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
-    A process that cleared its environment is not found; by no mark at all none is known.
+    Looks again after each kill, since a process may have started another meanwhile; gives up after `SWEEP` seconds.
+    A process that cleared its environment is not found; an empty mark matches none.
     """
     if not mark:
         return
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + SWEEP
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
         time.monotonic() < deadline
     ):

@@ -101,16 +101,16 @@ def _far_enough_apart(low: float, high: float) -> tuple[float, float]:
     return (0.0, 1.0) if size < 1 / LARGEST else (low - size * 0.01, high + size * 0.01)
 
 
-def counting_axis(label: str, count: int, most_ticks: int = 8) -> Axis:
-    """An axis for the whole numbers 1 to `count`, with half a place to spare on both sides."""
-    every = math.ceil(count / most_ticks)
+def counting_axis(label: str, count: int) -> Axis:
+    """An axis for the whole numbers 1 to `count`, with half a place to spare on both sides, and 8 ticks at most."""
+    every = math.ceil(count / 8)
     return Axis(label, 0.5, count + 0.5, tuple((n, str(n)) for n in range(1, count + 1, every)))
 
 
-def decade_axis(label: str, low: float, high: float, most_ticks: int = 6) -> Axis:
-    """A logarithmic axis between two positive values, with ticks at powers of ten."""
+def decade_axis(label: str, low: float, high: float) -> Axis:
+    """A logarithmic axis between two positive values, with ticks at powers of ten, about 6 of them at most."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most_ticks))
+    every = max(1, math.ceil((last - first + 1) / 6))
     ticks = tuple((10.0**n, power_of_ten(n)) for n in range(first, last + 1, every))
     return Axis(label, low, high, ticks, math.log10)
 

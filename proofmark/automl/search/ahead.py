@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from proofmark.automl.search.state import Trial
@@ -54,9 +54,9 @@ class Ahead:
         most: of them. What is made ahead knows nothing of trials that end until it is taken.
     """
 
-    def __init__(self, most: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation", initializer=yield_to_others)
-        self._most, self._clock = most, clock
+        self._most = most
         self._childless: int | None = None
         self._making = deque[tuple[int, Future[Made | None]]]()
 
@@ -97,6 +97,6 @@ class Ahead:
         self._pool.shutdown(cancel_futures=True)
 
     def _timed(self, make: Callable[[], Made | None]) -> Made | None:
-        begun = self._clock()
+        begun = time.perf_counter()
         made = make()
-        return made and Made(made.parent, made.operations, made.graph, self._clock() - begun)
+        return made and replace(made, seconds=time.perf_counter() - begun)

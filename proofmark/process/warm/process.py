@@ -35,8 +35,9 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 class Forked:
     """A child that was forked elsewhere and came to be this process's: what is used of a `Popen`."""
 
-    def __init__(self, pid: int, stdin: IO[bytes] | None = None) -> None:
-        self.pid, self.stdin = pid, stdin
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.stdin: IO[bytes] | None = None
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
