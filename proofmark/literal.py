@@ -46,13 +46,13 @@ def percent(share: float) -> str:
 
 
 def some(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first of them, and how many more there are."""
+    """The first `most` of them, and how many more there are."""
     more = len(names) - most
     return separator.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def short(path: Path, seen_from: Path | None = None) -> Path:
-    """Relative to the working directory, or to that from which it is seen, where it is below it."""
+    """A path relative to the working directory, or to `seen_from`, where it lies below that."""
     base = seen_from or Path.cwd()
     return path.relative_to(base) if path.is_relative_to(base) else path
 

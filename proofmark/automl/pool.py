@@ -1,4 +1,4 @@
-"""Which of finished trials a search goes on from."""
+"""Which finished trials a search builds on."""
 
 from __future__ import annotations
 

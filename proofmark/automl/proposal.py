@@ -57,7 +57,8 @@ class Limits(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A child: of which trial, by which operations, and what that trial's network becomes; its value for people."""
+    """A candidate: from which trial, by which operations, the network they make of it, and its upper bound for people
+    to read."""
 
     parent: int
     operations: tuple[Operation, ...]
@@ -120,7 +121,7 @@ def _annealed(
     kinds: Sequence[type[Operation]],
     known: Container[Descriptor],
 ) -> list[Proposal]:
-    """All that came of annealing."""
+    """All candidates that the annealing has valued."""
     seen = [Descriptor.of(graph) for graph in (*(trial.graph for trial in finished), *taken)]
     accuracies = [trial.accuracy for trial in finished]
     guess = sum(accuracies) / len(accuracies)

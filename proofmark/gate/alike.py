@@ -57,7 +57,7 @@ def other_files(base: Task | CaseRecord, head: Task | CaseRecord) -> list[str]:
 
 
 def unsound(name: str, task: Task) -> list[str]:
-    """Why a side's speed is that of nothing: accuracy, honesty and legality come first."""
+    """Why a side's speed does not count: accuracy, honesty and legality come first."""
     if task.verdict is None:
         return [f"the {name} was not judged"]
     if task.verdict.kind in SOUND:

@@ -61,7 +61,7 @@ class Estimate:
     high: float
 
     def outcome(self, width: float) -> Outcome:
-        """What follows of it, where two speeds are the same that lie no further apart than `width`, a share."""
+        """The outcome, where two speeds count as equal if they lie no further apart than `width`, a share."""
         return outcome_of(self.low, self.high, width)
 
 

@@ -36,7 +36,7 @@ Load = Callable[[], AbstractContextManager[tuple[Side, Side]]]
 
 @dataclass
 class Raced:
-    """What came of it."""
+    """The result of a race."""
 
     ratios: tuple[Ratio, ...] = ()
     base_first: list[bool] = field(default_factory=list)

@@ -41,7 +41,7 @@ LAST = 300
 
 
 class Judged(BaseModel):
-    """Of a verdict, by whichever version."""
+    """The verdict in a side's record, whichever version wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -50,7 +50,7 @@ class Judged(BaseModel):
 
 
 class Content(BaseModel):
-    """Of a data set or weights, by whichever version."""
+    """The identity of a data set or weights, whichever version wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

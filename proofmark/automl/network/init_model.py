@@ -65,7 +65,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 
 def _misfits(graph: Graph, config: EffectiveConfig, where: str) -> list[Problem]:
-    """What of a network is not for the case."""
+    """Why a network does not fit the case."""
     found = {"channels": graph.channels, "size": graph.size, "classes": graph.classes}
     expected = {"channels": config.channels, "size": config.image_size, "classes": config.classes}
     problems = [

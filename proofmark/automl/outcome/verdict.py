@@ -176,8 +176,10 @@ def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
 
 
 def _unfinished(record: AutoMLRecord) -> list[str]:
-    """Trials that finished, and tell of epochs of too few images. One that is ended within an epoch doesn't tell of it.
-    Of too many: see `_overdone`."""
+    """Finished trials that tell of epochs of too few images.
+
+    A trial that is ended within an epoch does not tell of that epoch. For too many images see `_overdone`.
+    """
     items, reasons = record.items, []
     for trial in record.trials:
         unfinished = [(n, epoch) for n, epoch in trial.unfinished_epochs(items) if not _is_more(epoch, items)]

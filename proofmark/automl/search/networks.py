@@ -94,7 +94,7 @@ class Morphisms:
 
 
 class _Known:
-    """Networks that trials had, by the hash of what distances depend on: eight bytes each."""
+    """Networks that trials have had, by the hash of their descriptors: eight bytes each."""
 
     def __init__(self) -> None:
         self.trials = set[int]()

@@ -1,4 +1,4 @@
-"""One trial's process: made ready, begun, looked at, and in the end what came of it."""
+"""One trial's process: prepared, begun, watched, and ended; and the outcome that its log tells."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ class TrialProcess:
 
     @property
     def has_let_go(self) -> bool:
-        """Whether it computes no more, and only puts down what it has come to."""
+        """Whether it has finished computing, and only saves its results."""
         beat = read_heartbeat(self.spec.folder / BEAT)
         return beat is not None and beat.phase == "end"
 
     def poll(self) -> dict[str, Any] | None:
-        """What came of it, as the journal has it; None while it runs. One that hangs is ended."""
+        """Its outcome, as fields of the journal's `trial_end`; None while it runs. A trial that hangs is ended."""
         status = self._handle.status()
         hung = self._hung() if status == "running" and self._is_due() else None
         if status == "running" and hung is None:
@@ -120,7 +120,7 @@ class TrialProcess:
         return outcome(self.spec.folder, status == "succeeded", hung, self._handle.clock_ahead)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """What it has trained so far."""
+        """The epochs that it has reported so far."""
         return list(epochs_of(list(_events(self.spec.folder)), self._handle.clock_ahead))
 
     def stop(self) -> None:
@@ -182,7 +182,7 @@ class TrialProcess:
 
 
 def tidy_up(spec: TrialSpec) -> None:
-    """Of a trial whose processes have ended, maybe by being killed, only what they said and came to stays."""
+    """Remove what a trial's processes, maybe killed, have left, other than logs and results."""
     for directory in spec.own_directories:
         remove(directory)
     Path(spec.directory, SPEC).unlink(missing_ok=True)

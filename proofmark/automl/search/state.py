@@ -78,13 +78,13 @@ class Trial:
         return folder_of(self.number, self.attempt)
 
     def left(self, folder: Path) -> Path:
-        """What its process left, in the folder of its search."""
+        """The folder with what its process left, given that of its search."""
         return folder / self.folder / NODE
 
 
 @dataclass
 class State:
-    """All trials by number, and how long the search has gone on before now.
+    """All trials by number, and for how long the search has been running.
 
     Attributes:
         over: those that have ended, in that order.
@@ -103,7 +103,7 @@ class State:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> State:
-        """What a whole journal says."""
+        """The state that a whole journal describes."""
         state, since = cls(), Elapsed()
         for event in events:
             since(event)
@@ -136,7 +136,7 @@ class State:
 
     @property
     def parents(self) -> int:
-        """How many may be parents."""
+        """How many trials may be parents."""
         return len(self._finished)
 
     def finished(self) -> Sequence[Trial]:

@@ -1,4 +1,4 @@
-"""How a search is told of while it goes on."""
+"""Reports on a search's progress."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Upcoming:
         return asked, chosen, graph
 
     def let_go(self, ready: Ready) -> None:
-        """It is not begun after all."""
+        """Discard a trial that is not begun after all."""
         ready.process.stop()
         if ready.fields["attempt"] == 1:
             self._study.tell(ready.fields["study"], None)
