@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.record.events.log import Event
+from proofmark.record.events.types import fields_of
+from proofmark.record.parts import Identity
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 
@@ -37,3 +39,8 @@ def how_far(last: Mapping[str, Event]) -> dict[str, Any]:
         "partial": "partial" in last,
         "stopped": "stopped" in last,
     }
+
+
+def identity_of(event: Event | None) -> Identity | None:
+    """The data or the weights that an event identifies; None without an event."""
+    return Identity.model_validate(fields_of(event, Identity)) if event else None

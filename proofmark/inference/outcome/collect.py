@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from proofmark import __version__
-from proofmark.errors import reason
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.kept import home_of
@@ -18,12 +17,12 @@ from proofmark.inference.outcome.verdict import judge
 from proofmark.inference.outside import timed_outside
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.measuring.fresh_pace import excused, fresh_pace
-from proofmark.monitoring.summary import summarise
-from proofmark.record.begun import envelope_of, how_far
+from proofmark.monitoring.summary import monitoring_of
+from proofmark.record.begun import envelope_of, how_far, identity_of
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Seal, Utilisation
+from proofmark.record.parts import Check, Flops, Memory, Monitoring, Seal, Utilisation
 from proofmark.record.provenance import Launched
 from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig
@@ -56,8 +55,8 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         compiler=begin["compiler"],
         device=begin["device"],
         seconds=seconds_between(begin, last),
-        dataset=_identity(events, "dataset"),
-        weights=_identity(events, "weights"),
+        dataset=identity_of(_last(events, "dataset")),
+        weights=identity_of(_last(events, "weights")),
         steps=_steps(events),
         audit=_step(events, "audit"),
         framework=framework,
@@ -186,11 +185,6 @@ def _last(events: Events, name: str, of: str | None = None) -> Event:
     return next((e for e in reversed(events[name]) if of is None or e.get("of") == of), {})
 
 
-def _identity(events: Events, name: str) -> Identity | None:
-    event = _last(events, name)
-    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None
-
-
 def _steps(events: Events) -> tuple[Step, ...]:
     """Each of the seven once."""
     return tuple(_step(events, name) or Step(name=name, status="not_reached") for name in STEPS)
@@ -268,11 +262,7 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     window = (min(begun for begun, _ in timed), max(ended for _, ended in timed)) if timed else None
     items = sum(each.items for each in rounds)
     failures = [event["what"] for event in events["monitor_failed"]]
-    try:
-        return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
-    except (ValueError, OverflowError, OSError) as error:
-        why = f"the monitor's log cannot be used: {reason(error)}"
-        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, why)})
+    return monitoring_of(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
 
 
 def _utilisation(record: RunRecord) -> Utilisation:

@@ -16,10 +16,10 @@ from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.monitors import monitored
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
-from proofmark.training.node.nodes import monitored
 from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.outcome.examined import Examination
 from proofmark.training.outcome.record import (

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.launch.service.ticket import home_of
-from proofmark.record.begun import envelope_of, how_far
+from proofmark.record.begun import envelope_of, how_far, identity_of
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Flops, Identity, Seal, Utilisation
+from proofmark.record.parts import Flops, Seal, Utilisation
 from proofmark.record.provenance import Chip
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
@@ -89,8 +89,8 @@ def _isolation(kept: Iterable[Isolation]) -> Event:
 def _said_by(first: RankLog) -> dict[str, Any]:
     """What a run's first rank alone says of it."""
     return {
-        "dataset": _identity(first, "dataset"),
-        "weights": _identity(first, "weights"),
+        "dataset": identity_of(first.last.get("dataset")),
+        "weights": identity_of(first.last.get("weights")),
         "validation_items": first.last.get("dataset", {}).get("validation_items"),
         "optimizer": first.last.get("optimizer", {}).get("name"),
     }
@@ -198,8 +198,3 @@ def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisa
         return Utilisation(reason=chip.peak_missing)
     each = min(flops.counted or flops.declared, flops.declared)
     return Utilisation(mfu=each * rate / (chip.peak.flops_per_second * devices))
-
-
-def _identity(first: RankLog, name: str) -> Identity | None:
-    event = first.last.get(name)
-    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None

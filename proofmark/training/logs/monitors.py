@@ -1,12 +1,11 @@
-"""What the nodes' monitors saw of one training, as one."""
+"""What the monitors of all nodes saw of one training, summed up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.errors import reason
-from proofmark.monitoring.summary import Window, summarise
+from proofmark.monitoring.summary import Window, monitoring_of
 from proofmark.record.parts import Monitoring, Series
 
 NODES = 16
@@ -31,18 +30,11 @@ def monitored(
     """
     seen: dict[int, Monitoring | None] = {}
     for node, window in windows.items():
-        found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
+        log = directory / f"noderank{node}" / "monitor.jsonl"
+        found = monitoring_of(log, window, items, failures.get(node, ()))
         ahead = skews[node] - skews[0] if node < len(skews) else 0.0
         seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
     return _together(seen, items)
-
-
-def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
-    try:
-        return summarise(path, window, items, failures)
-    except (ValueError, OverflowError, OSError) as error:
-        why = f"the monitor's log cannot be used: {reason(error)}"
-        return Monitoring(samples=0, window=window, failures=(*failures, why))
 
 
 def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
