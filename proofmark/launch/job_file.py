@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proofmark.atomic_file import write_atomically
 from proofmark.errors import UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.process.identity import ProcessIdentity
@@ -167,12 +168,7 @@ class JobFile(BaseModel):
                     yield name, added
 
     def _write(self) -> None:
-        draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
-        try:
-            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            draft.replace(self.path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(self.path, self.model_dump_json(indent=1) + "\n", durable=False)
 
 
 def index_in(cache_dir: str) -> Path:

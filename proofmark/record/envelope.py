@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
+from proofmark.atomic_file import write_atomically
 from proofmark.errors import Problem, UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.record.compared import Compared
@@ -156,15 +155,7 @@ class CaseRecord(Part):
         Raises:
             OSError: no space, no permission.
         """
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
-        try:
-            with draft.open("x", encoding="utf-8") as stream:
-                stream.write(self.text())
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(path, self.text())
 
     @classmethod
     def load(cls, path: Path) -> Self:
