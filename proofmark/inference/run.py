@@ -145,7 +145,7 @@ class CaseRun(Run[RunRecord]):
         return self._end(name, outcome, time.perf_counter() - begun)
 
     def _hear(self, report: dict[str, Any]) -> None:
-        """What the case's process tells while it is at a step."""
+        """Take a report of the case's process: an event goes into the log, anything else to the progress."""
         assert self._processes is not None
         if "event" not in report:
             self._on_progress(report)
@@ -158,7 +158,7 @@ class CaseRun(Run[RunRecord]):
             raise WorkerLost(reason) from None
 
     def _noting_interrupts(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What `work` returns; an interrupt is noted, ends the process, and goes on."""
+        """What `work` returns; an interrupt is logged, ends the process, and is raised again."""
         try:
             return work()
         except BaseException:
@@ -188,7 +188,7 @@ class CaseRun(Run[RunRecord]):
         return {name: last_event["items"] / max(last_event[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
 
     def standing(self) -> RunRecord:
-        """As if the summary were done."""
+        """The record as if the summary were done, judged."""
         record = self.so_far()
         done = [step.model_copy(update={"status": "done"}) if step.name == "summary" else step for step in record.steps]
         record = record.model_copy(update={"steps": tuple(done)})
@@ -253,7 +253,7 @@ class CaseRun(Run[RunRecord]):
         return all(outcome["status"] != "failed" for outcome in self._outcomes.values())
 
     def _with_kept(self, record: RunRecord) -> RunRecord:
-        """What a run that failed left is brought here and listed, and without need removed; its host is let go of."""
+        """Bring and list what a failed run left, remove what nobody needs, and release the host."""
         if self._processes and (self._options.keep_artifacts or record.failed):
             wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
             if wrong and self._launcher:
@@ -272,7 +272,7 @@ class CaseRun(Run[RunRecord]):
         return full
 
     def so_far(self) -> RunRecord:
-        """What the log says at this moment, without ending anything."""
+        """The record that the log gives at this moment, without ending anything."""
         return collect(self.run_dir / "events.jsonl", self._begun, self._log.seal)
 
     def _facts(self) -> dict[str, Any]:

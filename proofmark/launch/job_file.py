@@ -132,7 +132,7 @@ class JobFile(BaseModel):
         return changed
 
     def end(self, status: Status) -> Self:
-        """It has ended; a second end is none."""
+        """The job, noted as ended; nothing changes if it was before."""
         return self if self.ended is not None else self.note(status=status, ended=time.time())
 
     def ask_to_stop(self) -> None:
@@ -144,11 +144,12 @@ class JobFile(BaseModel):
         (Path(self.directory) / STOP).touch()
 
     def is_asked_to_stop(self) -> bool:
-        """Whether somebody has, who is not its session."""
+        """Whether somebody other than its session has asked."""
         return (Path(self.directory) / STOP).exists()
 
     def state(self) -> Status:
-        """As it was written down, but 'lost' if its session is gone without a word, 'unseen' if it is elsewhere."""
+        """Its status as last noted, but 'lost' if its session is gone without a word, 'unseen' if that is on another
+        host."""
         if self.status != "running" or self.session.lives():
             return self.status
         return "unseen" if self.host not in ("", socket.gethostname()) else "lost"
@@ -224,7 +225,7 @@ def known_jobs(index: Path) -> tuple[list[JobFile], list[str]]:
 
 
 def _forget(folder: Path) -> None:
-    """Links of jobs whose results were removed, and those of the oldest that have ended."""
+    """Remove the links of jobs whose results were removed, and of the oldest that have ended."""
     with contextlib.suppress(OSError):  # another session tidies up just now
         links = sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime)
         for number, link in enumerate(links):

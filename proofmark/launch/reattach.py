@@ -1,4 +1,4 @@
-"""A job by its id, whichever session began it and whatever became of that: a handle like its own."""
+"""A job by its id, whichever session began it and whatever has become of that session: a handle like its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reattach(index: Path, identifier: str) -> Reattached:
 
 
 def reattached(file: JobFile) -> Reattached:
-    """The job that is written down there.
+    """The handle of the job that a file describes.
 
     Raises:
         ProofmarkError: it is a service's whose launcher is not there, or lacks what it needs.
@@ -57,7 +57,7 @@ class Reattached(Handle):
         return self._file
 
     def status(self) -> Status:
-        """As its session wrote it down last, 'lost', or 'unseen'.
+        """As its session last noted it, 'lost', or 'unseen'.
 
         Raises:
             UsageError: its file is there no more, or damaged.
@@ -173,7 +173,7 @@ class ReattachedAtService(Reattached):
         self._file = self._file.end(ENDS[view.state])
 
     def _running(self) -> RunningJob | None:
-        """By its id, or its name; None where it was never created."""
+        """The job by its id, or else its name; None where it was never created."""
         at = self._file.service
         if at is not None and at.id is None:
             at = at.model_copy(update={"id": self._service.find(at.name)})

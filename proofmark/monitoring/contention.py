@@ -57,7 +57,7 @@ def session_of_rank() -> int:
 
 
 def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
-    """Of several spans, each with its seconds, the shares over all of them; None of none."""
+    """The shares over several spans together, each given with its seconds; None where there are none."""
     total = sum(seconds for seconds, _ in parts)
     if not total:
         return None

@@ -33,7 +33,7 @@ NOBODY = "0" * 32
 
 
 class Leader(Protocol):
-    """What is needed of a child that leads a process group, be it a `Popen` or not."""
+    """What is needed of a child that leads a process group, `Popen` or not."""
 
     pid: int
     stdin: IO[bytes] | None
@@ -43,11 +43,11 @@ class Leader(Protocol):
         """Its exit code once it was waited for, negative for a signal."""
 
     def wait(self) -> int:
-        """Until it has ended; its exit code."""
+        """Wait for its end; its exit code."""
 
 
 def marked(mark: str) -> dict[str, str]:
-    """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
+    """Variables by which a child, and all that it starts, is known: its own mark, and that of this process."""
     return {MARK: mark, WITHIN: os.environ.get(MARK) or NOBODY}
 
 
@@ -70,7 +70,8 @@ def end_with(parent: int) -> None:
 
 
 def tidy_at_exit(leaves_results: bool = False) -> None:
-    """Have this process's own end, also by an error, do what its parent would have done, where that is gone.
+    """Have this process, when it ends in any way short of being killed, do what its parent would have done, if that is
+    gone.
 
     A thread that waits for the parent's end and then tidies may be overtaken: the main one fails as soon as what it
     works with is gone, and takes the process along.
@@ -140,7 +141,7 @@ def end_group(process: Leader) -> None:
 
 
 def end_family(process: Leader) -> None:
-    """That, and the groups of what descends from it, which may have wiped the mark from its environment.
+    """Kill the groups of `process` and of what descends from it, which may have wiped the mark from its environment.
 
     It is stopped before they are looked for: it starts no more, and its children's ids stay theirs.
     """

@@ -1,4 +1,4 @@
-"""What every suite's record takes from its log: from the event that its run began with, and of how that went."""
+"""What every suite's record takes from its log: from the event that its run began with, and how far the run came."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
 
 
 def how_far(last: Mapping[str, Event]) -> dict[str, Any]:
-    """The fields that say how far a session came with it, by the last event of each kind."""
+    """The fields that say how far a run came, by the last event of each kind."""
     return {
         "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
         "partial": "partial" in last,

@@ -213,7 +213,7 @@ class Check:
 
     @classmethod
     def read(cls, event: Mapping[str, Any]) -> Check:
-        """That of an event, which may have other fields beside a check's.
+        """The check that an event tells of; the event may have further fields.
 
         Raises:
             ValidationError: a field is of another type.

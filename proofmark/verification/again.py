@@ -1,4 +1,4 @@
-"""A run's record once more, from what lies in its folder alone, and what is another in it than it says."""
+"""A run's record collected once more from its folder alone, and how it differs from what the record says."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LATER = ("kept", "compared")
 
 
 def faults(suite: Suite, record: CaseRecord, folder: Path, written: int = SCHEMA_VERSION) -> Iterator[str]:
-    """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does.
+    """What in a record does not follow from its run's logs, each in part of a sentence.
 
     `written` is the schema that its file is of.
     """
@@ -81,7 +81,7 @@ def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
 
 
 def _filled(record: CaseRecord, made: CaseRecord) -> CaseRecord:
-    """A record of before with what its logs say of the fields that there were none of then: it is judged by that."""
+    """An older record, with fields that there were none of then as its logs give them: it is judged by those."""
     filled = dict[str, Any]()
     for name in type(record).model_fields:
         parts, its = getattr(record, name), getattr(made, name)
@@ -130,7 +130,7 @@ def _made_otherwise(record: CaseRecord) -> str:
 
 
 def _unlike(said: CaseRecord, made: CaseRecord) -> Iterator[str]:
-    """Every value of a record that is another one. Of many parts one after the other is laid out as plain values."""
+    """Every value in which two records differ. Of long tuples one part after another is laid out as plain values."""
     for name in type(said).model_fields:
         one, other = getattr(said, name), getattr(made, name)
         if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
@@ -141,7 +141,7 @@ def _unlike(said: CaseRecord, made: CaseRecord) -> Iterator[str]:
 
 
 def _differences(place: str, said: Any, made: Any) -> Iterator[str]:
-    """Every value that is another one, by its place."""
+    """Every difference between two plain values, with its place."""
     if isinstance(said, dict) and isinstance(made, dict):
         for key in [*said, *(key for key in made if key not in said)]:
             yield from _differences(f"{place}.{key}" if place else key, said.get(key), made.get(key))

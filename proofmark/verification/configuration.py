@@ -58,7 +58,7 @@ def held(suite: Suite, record: CaseRecord) -> Held:
 
 
 def _of_others(record: CaseRecord, path: Path, common: Path) -> Held:
-    """Of files that are others here: whether they are those of the commit that it names, where that is known here."""
+    """Hold a configuration whose files differ here to the commit that the record names, where that is known here."""
     made = record.provenance.commit.value if record.provenance else None
     if not made:
         return Held(note="its configuration is not resolved again: the files of its case are others than here")
@@ -94,7 +94,7 @@ def _case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Pa
 
 
 def folder_of(suite: Suite) -> Path:
-    """Where its cases are."""
+    """The folder with a suite's cases."""
     return Path(inspect.getfile(type(suite))).parent
 
 

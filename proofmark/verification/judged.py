@@ -24,7 +24,7 @@ NAMED = 8
 
 @dataclass(frozen=True)
 class Judged:
-    """A record, and what it is judged.
+    """A record and a verdict on it.
 
     Attributes:
         path: its file.
@@ -76,7 +76,7 @@ def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None =
 
 
 def _there(folder: Path) -> str:
-    """Which records somebody may mean who names a folder."""
+    """What a user who names a folder may have meant: the records in it."""
     found = sorted(map(str, islice(records_in(folder), NAMED + 1)))
     if not found:
         return f"expected a run's {RECORD}, and there is none in it"

@@ -1,4 +1,4 @@
-"""What a record or a log may cause that somebody made up: nothing of it may end the one who looks."""
+"""Exceptions that a forged record or log may cause: none of them may end the program that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a folder may be opened: plain files alone. A link leads elsewhere, a pipe or a device never ends."""
+"""What of a folder may be opened: regular files alone. A link leads elsewhere, a pipe or a device never ends."""
 
 from __future__ import annotations
 

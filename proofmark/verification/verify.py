@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verified:
-    """What came of looking.
+    """The outcome of a verification.
 
     Attributes:
         directory: the session's folder.

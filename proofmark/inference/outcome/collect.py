@@ -116,7 +116,7 @@ def _flops(events: Events, config: EffectiveConfig) -> Flops:
 
 
 def _isolated(events: Sequence[Event]) -> dict[str, Event]:
-    """The weakest of each kind of process: one that is measured or audited again is made again."""
+    """How each kind of process was isolated, by the weakest: one that is measured or audited again is started again."""
     kept = defaultdict[str, list[Isolation]](list)
     for event in events:
         kept[event["of"]].append(Isolation.model_validate(event["isolation"]))
@@ -146,7 +146,7 @@ def _of_host(launched: Event, begin: Event) -> Event:
 
 
 def _checks(events: Events) -> tuple[Check, ...]:
-    """Those of each target's last measurement; what an earlier one accused it of stands among what it did."""
+    """The checks of each target's last measurement; what failed in an earlier one is among `dishonest` all the same."""
     last = dict[str, int]()
     for event in events["check"]:
         last[_target(event)] = max(last.get(_target(event), 0), event.get("attempt", 0))
@@ -160,10 +160,10 @@ def _target(check: Event) -> str:
 
 
 def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], list[str]]:
-    """Those that the session makes of what it was told: of time where the case ran `here`, and of the `target`'s fresh
-    batches.
+    """Checks that the session makes of what it was told: of time, where the case ran `here`, and of the `target`'s
+    fresh batches.
 
-    With what disturbed the machine too much for one of them to accuse.
+    With them, what disturbed the machine too much for one of them to accuse anybody.
     """
     checks = list(timed_outside(events["round_begin"], events["round_end"], events["round"])) if here else []
     rounds = _of(events, "round", target)
@@ -177,7 +177,7 @@ def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], l
 
 
 def _accusations(checks: Sequence[Check], target: str) -> list[str]:
-    """Those of checks that failed."""
+    """The checks that failed, each in a sentence."""
     return [f"the {target} fails '{check.name}': {check.finding}" for check in checks if not check.passed]
 
 
@@ -203,7 +203,8 @@ def _step(events: Events, name: str) -> Step | None:
 
 
 def _of(events: Events, kind: str, of: str) -> list[Event]:
-    """Those of a target, of its last measurement: a disturbed one is repeated, and no part of it counts."""
+    """The events of a kind that are of a target's last measurement: a disturbed one is repeated, and no part of it
+    counts."""
     attempt = sum(event["of"] == of for event in events["repeated"])
     return [event for event in events[kind] if event["of"] == of and event.get("attempt", 0) == attempt]
 

@@ -211,7 +211,7 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
 
 
 def _misses(record: RunRecord, scores: Score) -> Iterator[str]:
-    """In what a value falls short."""
+    """How a value falls short, in sentences."""
     ratio, off = record.policy.accuracy_ratio, wrong_side(scores.better)
     for name, score in (
         ("fp32 framework", scores.framework_fp32),

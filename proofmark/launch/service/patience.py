@@ -17,7 +17,7 @@ GROWTH, JITTER, SLOWEST = 1.5, 0.25, 60.0
 
 
 class Stopped(Exception):
-    """Whoever waited is wanted elsewhere."""
+    """Waiting was ended: the job is to be stopped."""
 
 
 class Patience:

@@ -166,7 +166,7 @@ def _names_of(model: type[Any]) -> list[str]:
 
 
 def fields_of(event: Mapping[str, Any], model: type[Any]) -> Event:
-    """Those that a part of the record has, as far as the event has them."""
+    """Those fields of an event that a part of the record has too."""
     return {name: event[name] for name in _names_of(model) if name in event}
 
 

@@ -112,7 +112,7 @@ def _contention(ranks: Sequence[RankLog]) -> Contention | None:
 
 
 def _metrics(claimed: Event, examination: Examination | None) -> dict[str, Any]:
-    """What a run ends with: where the weights were examined on all the data, as they were found."""
+    """The metric that a run ends with: as the examination found it, where that was of all the data."""
     if examination and examination.whole:
         return {
             "metric": examination.metric,
@@ -143,13 +143,13 @@ class _Since:
         self._skew = next((host["skew"] or 0.0 for host in (end or {}).get("hosts", ())), 0.0)
 
     def rank(self, event: Event) -> float:
-        """To an event of the first node."""
+        """Seconds up to an event of the first node."""
         if self._end is not None and self._started is None:
             return seconds_between(self._begin, event)
         return float(max(0.0, event["time"] - self._skew - (self._started or self._begin["time"])))
 
     def end(self, events: Iterable[Event]) -> float:
-        """To the run's end, else to the last of its ranks' events."""
+        """Seconds up to the run's end, or else to the last event of its ranks."""
         if self._end is None:
             return max(map(self.rank, events), default=0.0)
         if self._started is None:
@@ -158,8 +158,10 @@ class _Since:
 
 
 def _of_first(first: RankLog, least: float) -> dict[str, Any]:
-    """The model, when training began and ended, and what happened over and over, as rank 0 wrote it down. Its last
-    evaluation came not before the `least` seconds that its agent saw."""
+    """What rank 0 alone tells: the model, when training began and ended, evaluations, losses, checkpoints.
+
+    Its last evaluation came not before the `least` seconds that its agent saw.
+    """
     evaluations = [_evaluation(event) for event in first.evaluations.kept()]
     if evaluations and (evaluations[-1].seconds or 0.0) < least:
         evaluations[-1] = evaluations[-1].model_copy(update={"seconds": least})

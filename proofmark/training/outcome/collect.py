@@ -81,7 +81,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
 
 
 def _isolation(kept: Iterable[Isolation]) -> Event:
-    """How ranks were kept, by the least kept."""
+    """How ranks were isolated, by the weakest."""
     ranks = weakest(kept)
     return {"ranks": ranks.model_dump()} if ranks else {}
 

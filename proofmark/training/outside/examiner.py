@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _examined(spec: TrainingSpec, directory: Path, digest: str, until: float) -> dict[str, Any]:
-    """The metric of the weights, or the tensors that don't fit; and what came of recorded steps.
+    """The metric of the weights, or the tensors that don't fit; and the replays of recorded steps.
 
     Args:
         spec: what was trained.

@@ -98,7 +98,7 @@ def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.
 
 
 def _draw_as(state: torch.Tensor | None) -> None:
-    """Have chance go on from a recorded state; from wherever it is where that is none, as a device's is."""
+    """Set torch's random state to a recorded one; leave it as it is where that is no CPU state."""
     if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
         with contextlib.suppress(RuntimeError):  # torch's word of bytes that are no state
             torch.set_rng_state(state)
@@ -107,7 +107,7 @@ def _draw_as(state: torch.Tensor | None) -> None:
 def _misfits(
     own: Tensors, shapes: Mapping[str, torch.Size], before: Tensors, recorded: Tensors, ends: Sequence[Tensors]
 ) -> tuple[str, ...]:
-    """What of a recorded step is of another model: weights before it, gradients, or, said at once, weights after it."""
+    """What of a recorded step is of another model: weights before it, gradients, or, in one word, weights after it."""
     wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
     wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
     whole = all(name in end and end[name].shape == shapes[name] for end in ends for name in shapes)
@@ -115,7 +115,7 @@ def _misfits(
 
 
 class Replay:
-    """Of one training's steps."""
+    """Replays the recorded steps of one training."""
 
     def __init__(self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec) -> None:
         """Load the data.
@@ -131,7 +131,7 @@ class Replay:
         self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
 
     def all(self, directory: Path) -> Iterator[Replayed]:
-        """Every step that was recorded there.
+        """Replay every step that was recorded in a directory.
 
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
@@ -141,7 +141,7 @@ class Replay:
             yield from self._run([directory / STEP.format(step) for _, step in run])
 
     def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
-        """Consecutive steps."""
+        """Replay consecutive steps."""
         fresh = make_fresh(self._case, self._config, self._spec.seed)
         if self._config.channels_last:
             fresh.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
