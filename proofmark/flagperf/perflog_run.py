@@ -24,7 +24,7 @@ TOKENS = ("effective_tokens_per_second", "training_ntokens_per_second", "trainin
 
 @dataclass
 class RankLines:
-    """What of one rank's lines a record needs."""
+    """The part of one rank's lines that a record needs."""
 
     times: dict[str, float] = field(default_factory=dict)
     began: float = math.inf

@@ -50,7 +50,7 @@ def other_settings(base: Task, head: Task, configurations: Collection[str]) -> l
 
 
 def other_files(base: Task | CaseRecord, head: Task | CaseRecord) -> list[str]:
-    """That the files of the case are others, where both sides say which they are and their task is the same."""
+    """Say that the files of the case differ, where both sides say which they are and the task is the same."""
     if None in (base.case_hash, head.case_hash) or base.case_hash == head.case_hash:
         return []
     return ["the case's files differ; the task that follows from them is the same"]

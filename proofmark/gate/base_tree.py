@@ -39,7 +39,7 @@ class Repository:
 
     @classmethod
     def of(cls, house: Path) -> Repository:
-        """That of a house.
+        """The repository of a house.
 
         Raises:
             UsageError: there is none, or no git.

@@ -182,7 +182,7 @@ class Session:
         return self._receive().rates or {}
 
     def wait(self) -> str:
-        """Until it has ended by itself; what it printed last.
+        """Wait until it has ended by itself; what it printed last.
 
         Raises:
             SideLost: it does not end.

@@ -285,7 +285,7 @@ class CaseRun(Run[RunRecord]):
             "compiler": compiler,
             "gate": self._options.policy.accuracy_ratio,
             "device": self._device.index,
-            "framework_held": True,  # runs of before asked a framework for no checks, and are judged as they were
+            "framework_held": True,  # older runs, which asked a framework for no checks, are judged without
             "problems": [vars(problem) for problem in self._problems],
         }
 

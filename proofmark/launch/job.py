@@ -103,13 +103,13 @@ class Handle(ABC):
     waits = False
 
     def __init__(self, file: JobFile) -> None:
-        """Of the job that is written down there."""
+        """Take the job that a file describes."""
         self._file = file
         self._news: list[str] = []
 
     @property
     def id(self) -> str:
-        """By which others know it, on this machine."""
+        """The id by which others know it, on this machine."""
         return self._file.id
 
     @abstractmethod

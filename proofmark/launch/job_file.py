@@ -67,7 +67,7 @@ class JobFile(BaseModel):
         name: of what it is a run.
         directory: where it leaves its files, on this machine.
         user: who began it.
-        host: the name of its session's machine; empty in files of before there was one.
+        host: the name of its session's machine; empty in older files, which do not say.
         session: the process that leads it.
         agent: the process that it is, where that runs on this machine, known by its `mark`.
         hosts: those that it runs on otherwise.
@@ -234,7 +234,7 @@ def _forget(folder: Path) -> None:
 
 
 def _is_under_way(link: Path) -> bool:
-    """As far as is written down: on a service a job goes on without its session."""
+    """Whether it has not ended, as far as its file says: on a service a job goes on without its session."""
     try:
         return read_job(link).ended is None
     except UsageError:

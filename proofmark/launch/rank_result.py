@@ -57,7 +57,7 @@ class RankResult(BaseModel):
 
 
 def rank_results(folder: Path) -> list[RankResult]:
-    """Those in a node's folder, by rank.
+    """The results in a node's folder, by rank.
 
     Raises:
         ValueError: one is none; the text names it.

@@ -53,7 +53,7 @@ class Reattached(Handle):
 
     @property
     def file(self) -> JobFile:
-        """As it is written down."""
+        """The job's file as last read."""
         return self._file
 
     def status(self) -> Status:
@@ -125,7 +125,7 @@ class ReattachedAtService(Reattached):
         self._service = service
 
     def status(self) -> Status:
-        """As its session wrote it down last; of one whose session is gone, as the service has it. Its logs come too.
+        """As its session last noted it; if the session is gone, as the service has it. Its logs are fetched too.
 
         Raises:
             ServiceError: that can't be asked.

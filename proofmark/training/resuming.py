@@ -21,7 +21,7 @@ def trained_by(config: EffectiveConfig) -> str:
 
 
 def begun_otherwise(folder: Path, config: EffectiveConfig) -> str:
-    """With which other settings the run of a folder was begun, in part of a line; empty where nothing says so.
+    """Other settings with which the run in a folder was begun, in part of a line; empty where nothing says so.
 
     Raises:
         OSError: its log can't be read.

@@ -193,5 +193,5 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             "nproc": self._scale.nproc,
             "devices": self._scale.nnodes if on_processor else self._scale.world,
             "audited": self._options.audited,
-            "fed": True,  # ranks of before loaded their data themselves, and are judged as they were
+            "fed": True,  # older runs, in which ranks loaded their data themselves, are judged without
         }

@@ -87,7 +87,7 @@ class IsolationSettings(BaseModel):
     )
 
     def device_files(self) -> list[Path]:
-        """Those that are there."""
+        """The device files that are there."""
         found = {path for pattern in (*KERNELS, *self.devices) for path in glob.glob(pattern)}
         return [Path(path) for path in sorted(found) if not is_hosts_own(os.path.realpath(path))]
 
@@ -109,7 +109,7 @@ class VendorPlace:
 
     @classmethod
     def of(cls, name: str, vendors_dir: Path) -> VendorPlace:
-        """That of a vendor.
+        """The place of a vendor.
 
         Raises:
             UsageError: unknown or ambiguous, or its package can't be found.

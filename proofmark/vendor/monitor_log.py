@@ -146,7 +146,7 @@ def _beside(device: DeviceSample) -> int:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Of one that is too long its pieces, which are no samples."""
+    """The lines of a log; of one that is too long its pieces, which are no samples."""
     if path.exists():
         with path.open("rb") as stream:
             while stream.tell() < LARGEST and (line := stream.readline(LONGEST)):

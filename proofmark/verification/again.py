@@ -119,7 +119,7 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
 
 
 def _made_otherwise(record: CaseRecord) -> str:
-    """By which other Proofmark it was made, which may well read logs otherwise; empty where none is known."""
+    """The other Proofmark that made it, which may well have read logs otherwise; empty where none is known."""
     version = record.versions.get("proofmark")
     if version not in (None, __version__):
         return f" (it was made by Proofmark {version:.40}, this is {__version__})"

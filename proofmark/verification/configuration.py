@@ -129,7 +129,7 @@ class _Due:
 
 
 def _faults(asked: _Asked, record: CaseRecord) -> Iterator[str]:
-    """Its overrides are laid over the case again: those that were asked for, from which the last ones follow."""
+    """Lay the overrides over the case again: those that were asked for, from which the last ones follow."""
     fewest: list[str] | None = None
     for given in range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1):
         found = list(_wrong(_due(asked, given), record))

@@ -37,5 +37,5 @@ class Isolation(BaseModel):
 
 
 def weakest(kept: Iterable[Isolation]) -> Isolation | None:
-    """That of several processes which holds least; None of none."""
+    """The weakest of several isolations; None where there are none."""
     return min(kept, key=lambda each: (each.kind == "wall", each.network == "closed", -len(each.gaps)), default=None)

@@ -148,7 +148,7 @@ def _refuse_others(rules: _Filter) -> None:
 
 
 def _refuse_sockets(rules: _Filter, network: bool, unix_sockets: UnixSockets, streams: bool, packets: bool) -> None:
-    """Those that do not stay, by their families and kinds."""
+    """Refuse the sockets that do not stay, by their families and kinds."""
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     left = _LEFT[unix_sockets] | ({socket.SOCK_SEQPACKET} if packets else set())
     kept |= {socket.AF_UNIX} if left else set()
@@ -179,7 +179,7 @@ def _refuse_cuts(rules: _Filter) -> None:
 
 
 def _leave_streams(rules: _Filter) -> None:
-    """Of the Internet's sockets TCP's, and the kernel's own answers on what interfaces there are."""
+    """Leave, of the Internet's sockets, TCP's, and the kernel's own answers on what interfaces there are."""
     for family in (socket.AF_INET, socket.AF_INET6):
         of_it = _Argument(0, EQUAL, family)
         _leave_kinds(rules, family, {socket.SOCK_STREAM})
@@ -192,7 +192,7 @@ def _leave_streams(rules: _Filter) -> None:
 
 
 def _leave_kinds(rules: _Filter, family: int, kept: Set[int]) -> None:
-    """Of a family's sockets those of some kinds."""
+    """Leave only some kinds of a family's sockets."""
     for kind in range(KINDS + 1):
         if kind not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family), _Argument(1, MASKED, KINDS, kind))

@@ -173,7 +173,7 @@ def _filtered(wall: Wall, devices: bool, version: int) -> list[str]:
 
 
 def _network(wall: Wall, version: int) -> Network:
-    """What of it can be reached."""
+    """What of the network can be reached."""
     if wall.network:
         return "asked for"
     if _opens_a_socket() or (wall.streams == "own" and version < TCP):

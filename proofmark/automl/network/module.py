@@ -63,11 +63,11 @@ class GraphNetwork(nn.Module):
         return there[self.graph.nodes[-1].name]
 
     def weights(self) -> Weights:
-        """Its parameters and buffers: not copies, without history."""
+        """The network's own parameters and buffers: not copies, without history."""
         return {name.removeprefix(_PREFIX): tensor.detach() for name, tensor in self.state_dict().items()}
 
     def by_name(self) -> dict[str, nn.Parameter]:
-        """Its parameters by the names they have in `Weights`."""
+        """The network's parameters by the names they have in `Weights`."""
         return {name.removeprefix(_PREFIX): parameter for name, parameter in self.named_parameters()}
 
     def misfits(self, weights: Mapping[str, Tensor], dimensions: int = 4) -> list[str]:

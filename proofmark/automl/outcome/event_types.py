@@ -37,7 +37,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class _Settings(Fields):
-    """Of a configuration, what a search is told and judged by."""
+    """The part of a configuration by which a search is reported and judged."""
 
     min_seconds: Seconds
     mark_seconds: Annotated[float, Field(ge=LEAST_MARK, lt=1e12)]

@@ -76,7 +76,7 @@ class TrialRecord(OfMany):
     accuracy: float | None = Field(description="the best on the search's split")
     best_epoch: int | None
     stopped_early: str | None
-    asked: int | None = Field(default=None, description="epochs, at most; null in records of before")
+    asked: int | None = Field(default=None, description="epochs, at most; null in older records")
     epochs: tuple[EpochRecord, ...]
     parameters: int
     forward_flops: int = Field(description="per image, of the network that was built, by the closed form")
@@ -96,7 +96,7 @@ class TrialRecord(OfMany):
     host: str
     log_intact: bool = Field(description="whether its own log is the one that the driver read")
     trained_on: str | None = Field(
-        default=None, description="SHA-256 of its data; empty: nobody said; null in records of before"
+        default=None, description="SHA-256 of its data; empty: nobody said; null in older records"
     )
     evaluated_on: str | None = Field(default=None, description="likewise")
 
@@ -236,7 +236,7 @@ class AutoMLRecord(CaseRecord):
 
     @property
     def variant(self) -> dict[str, str]:
-        """By how many devices it was searched on."""
+        """The number of devices that the search used."""
         return {"devices": str(self.devices)}
 
     @property

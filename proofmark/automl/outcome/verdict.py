@@ -237,7 +237,7 @@ def _other_data(record: AutoMLRecord) -> list[str]:
             ("trained on", trial.trained_on, record.dataset),
             ("was chosen by", trial.evaluated_on, record.chosen_on),
         ):
-            known = had is not None or record.chosen_on is not None  # journals of before lack both
+            known = had is not None or record.chosen_on is not None  # older journals lack both
             if trial.status == "finished" and identified and known and had != identified.sha256:
                 found = "other data than the record identifies" if had else "nobody knows what"
                 reasons.append(f"trial {trial.number} {what} {found}")

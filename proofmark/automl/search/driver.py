@@ -146,7 +146,7 @@ class Driver:
 
     @property
     def _seconds(self) -> float:
-        """Of the whole search."""
+        """Seconds of the whole search so far."""
         return self._before + (time.perf_counter_ns() - self._begun) / 1e9
 
     def _over(self) -> bool:

@@ -47,7 +47,7 @@ class Estimator:
         self._begin_anew()
 
     def results(self) -> dict[int, FrozenTrial]:
-        """Those that are remembered, by number."""
+        """The results that are remembered, by number."""
         best = {-negative: trial for _, negative, trial in self._best}
         return dict(sorted((best | dict(self._last)).items()))
 

@@ -80,7 +80,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[Event]:
-    """Its events, damaged ones as CORRUPT."""
+    """A journal's events, damaged ones as CORRUPT."""
     return read_events(path, JOURNAL_EVENTS)
 
 

@@ -24,7 +24,7 @@ OUTPUT = 1
 
 
 class RankAlone:
-    """Its process, a child of this one."""
+    """The process of a trial's only rank, a child of this one."""
 
     def __init__(self, spec: TrialSpec, path: str) -> None:
         """Start it.

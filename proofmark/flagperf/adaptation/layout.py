@@ -29,13 +29,13 @@ class CaseFolder(NamedTuple):
 
     @property
     def scale_files(self) -> list[tuple[str, Path]]:
-        """Its settings, by what their names say of the scale."""
+        """Files of settings, by the scale in their names."""
         found = ((_SCALE.fullmatch(path.name), path) for path in sorted((self.path / "config").glob("config_*.py")))
         return [(match["scale"], path) for match, path in found if match and not match["scale"].endswith("common")]
 
     @property
     def nameless_files(self) -> list[Path]:
-        """Those that are called like settings, but by whose names FlagPerf would never find any."""
+        """Files that are called like settings, but by a name that FlagPerf would never look for."""
         found = {path for path in (self.path / "config").glob("config_*") if path.is_file() and path.suffix != ".pyc"}
         return sorted(found - {path for _, path in self.scale_files})
 

@@ -40,7 +40,7 @@ class OurCase:
 
     @property
     def name(self) -> str:
-        """As `<suite>/<case>`."""
+        """The case as `<suite>/<case>`."""
         return f"{self.file.suite}/{self.file.case}"
 
     @property
@@ -53,7 +53,7 @@ class OurCase:
         return key if key in self.file.settings else renamed(key, self.file.settings)
 
     def parameter(self, key: str) -> str | None:
-        """The same of a parameter of the task."""
+        """Our name of a parameter of the task that is called so elsewhere, or here."""
         parameters = self.file.parameters.model_dump()
         return key if key in parameters else renamed(key, parameters)
 
@@ -122,7 +122,7 @@ class OurCases:
         return self._cases.get(f"{suite}/{name}")
 
     def names(self, suite: str) -> list[str]:
-        """Of a suite's cases."""
+        """The names of a suite's cases."""
         return [case.file.case for case in self._cases.values() if case.file.suite == suite]
 
     def nearest(self, suite: str, theirs: str) -> str:

@@ -86,7 +86,7 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """Its process, and its group."""
+        """The id of its process, and of its group."""
         return self._process.pid
 
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:

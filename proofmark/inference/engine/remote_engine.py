@@ -176,7 +176,7 @@ class RemoteEngine(Apart):
             raise EngineFailed(f"the engine's process sent an invalid answer: {error}") from None
 
     def _ready(self, placed: Placed) -> Placed:
-        """With its next call, which nobody could know of before."""
+        """The batch with its next call, which nobody could know beforehand."""
         placed.call = self._call(placed)
         return placed
 

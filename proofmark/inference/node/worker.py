@@ -178,7 +178,7 @@ class CaseWorker:
         return None if line is None else read_answer(line)
 
     def _lost(self) -> WorkerLost:
-        """That it has ended, and how."""
+        """An error that says that the child has ended, and how."""
         self.child.has_ended(within=10)
         self.kill()
         return WorkerLost(f"the case's process {self.child.cause_of_death()}; its output is in worker.log")

@@ -106,7 +106,7 @@ def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]
 
 
 def _flops(events: Events, config: EffectiveConfig) -> Flops:
-    """Of one item, as declared, as counted and as published."""
+    """FLOPs of one item, as declared, as counted and as published."""
     return Flops(
         declared=config.flops,
         counted=_last(events, "flops").get("counted"),
@@ -191,7 +191,7 @@ def _steps(events: Events) -> tuple[Step, ...]:
 
 
 def _step(events: Events, name: str) -> Step | None:
-    """As its end says, or as failed if it only began; None where it did not."""
+    """A step as its end says, or as failed if it only began; None where it did not begin."""
     end = next((event for event in reversed(events["step_end"]) if event["step"] == name), None)
     if end is not None:
         fields = {key: end.get(key) for key in ("status", "seconds", "reason", "kind", "detail")}

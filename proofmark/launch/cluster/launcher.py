@@ -85,7 +85,7 @@ class ClusterHandle(Handle):
             self._led.result(60)
 
     def facts(self) -> dict[str, Any]:
-        """Of each host its name, clock, chip and versions; and the nodes that were lost."""
+        """The name, clock, chip and versions of each host; and the nodes that were lost."""
         return self._facts
 
     async def _lead(self) -> None:

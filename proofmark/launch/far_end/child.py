@@ -37,7 +37,7 @@ class Child:
             self._process.stdin.flush()
 
     def wait(self, seconds: float | None = None) -> int:
-        """Its exit code."""
+        """Wait for its end; its exit code."""
         return self._process.wait(seconds)
 
     def end(self, patience: float) -> None:

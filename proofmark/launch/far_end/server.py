@@ -45,7 +45,7 @@ class FarEnd:
         self._listening: socket.socket | None = None
 
     def serve(self) -> None:
-        """Until the near end is gone."""
+        """Carry out orders until the near end is gone."""
         for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(name, lambda *_: self.end())
         threading.Thread(target=self._heartbeat, daemon=True).start()

@@ -191,7 +191,7 @@ class RayHandle(Handle):
                     self._logs.add(name, offset, piece)
 
     def _come_to(self) -> Status:
-        """Its end: what it leaves is written here, and where there is none the reason why."""
+        """Take its end: write what it leaves here, and where it leaves nothing the reason."""
         try:
             result = self._ray.get(self._task)
         except self._ray.exceptions.RayError as error:

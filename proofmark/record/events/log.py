@@ -113,5 +113,5 @@ def lines(stream: BinaryIO, longest: int = LONGEST) -> Iterator[bytes]:
 
 
 def seconds_between(first: Event, last: Event) -> float:
-    """By the monotonic clock, which all processes of a machine share: nothing if `last` came first."""
+    """Seconds by the monotonic clock, which all processes of a machine share: 0 if `last` came first."""
     return float(max(0, last["clock"] - first["clock"])) / 1e9

@@ -60,7 +60,7 @@ class Manifest(Part):
         return self.model_dump_json(indent=1, exclude_none=True) + "\n"
 
     def sealed(self) -> Self:
-        """With the digest of its own text."""
+        """The manifest with the digest of its own text."""
         bare = self.model_copy(update={"sha256": None})
         return bare.model_copy(update={"sha256": hashlib.sha256(bare.text().encode()).hexdigest()})
 

@@ -60,8 +60,10 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
 
 
 def _one_of_many(node: int, seen: Monitoring, ahead: float) -> Monitoring:
-    """With its number at its series, by the first node's clock as the events of training are; or without them:
-    thousands of devices' would be a record of 100 MB."""
+    """A node's readings, with its number and by the first node's clock, as the events of training are.
+
+    Of nodes beyond the first ones the series are left out: those of thousands of devices would make a record of 100 MB.
+    """
     kept = [series for series in seen.series if node < NODES]
     return seen.model_copy(update={"series": tuple(_laid(series, node, ahead) for series in kept)})
 

@@ -153,7 +153,7 @@ def standing(
     walled: bool = False,
     close: bool = False,
 ) -> tuple[Standing, ...]:
-    """What of a run was verified outside of its ranks, and what is only claimed.
+    """For each kind of figure, whether it was verified outside of the run's ranks or is only claimed.
 
     Args:
         checks: of its honesty.

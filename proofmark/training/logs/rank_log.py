@@ -1,4 +1,4 @@
-"""What of one rank's events a record needs."""
+"""The part of one rank's events that a record needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 
 @dataclass
 class RankLog:
-    """What of one rank's events the record needs: the last of each kind, and rank 0's series, of bounded length."""
+    """The part of one rank's events that a record needs: the last of each kind, and rank 0's series, of bounded
+    length."""
 
     rank: int
     node: int = 0

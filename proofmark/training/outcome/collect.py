@@ -164,7 +164,8 @@ def _damaged_agents(run_dir: Path) -> Iterator[str]:
 def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, firsts: Sequence[RankLog]) -> dict[str, Any]:
     """Rates over the runs that came to their end, and what follows from them.
 
-    Logs of before tokens were counted say nothing of them, not even that there are none: padding counts there.
+    Older logs, in which no tokens were counted, say nothing of them, not even that there are none: there padding
+    counts.
     """
     first = firsts[0] if firsts else RankLog(0)
     counted = begin.get("fed", False) or any("tokens" in log.last.get("train_end", ()) for log in firsts)

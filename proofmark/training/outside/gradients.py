@@ -32,7 +32,7 @@ class Compared:
 
     @classmethod
     def of(cls, recorded: Tensors, replays: Sequence[Tensors]) -> Compared:
-        """With one replay, or with the mean of several."""
+        """Compare with one replay, or with the mean of several."""
         if len(replays) == 1:
             return cls(apart(recorded, replays[0], replays[0]), 0.0, *_astray(recorded, replays[0]))
         mean = {name: torch.stack([each[name] for each in replays]).mean(0) for name in replays[0]}

@@ -249,7 +249,7 @@ class Replay:
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
     ) -> dict[str, torch.Tensor]:
-        """Of the mean loss over the global batch, by the parts in which the ranks computed it.
+        """Gradients of the mean loss over the global batch, by the parts in which the ranks computed it.
 
         Raises:
             StepError: they are no finite numbers.

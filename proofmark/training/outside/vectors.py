@@ -27,7 +27,7 @@ def finite(tensors: Tensors) -> bool:
 
 
 def length(tensors: Tensors) -> float:
-    """Of the vector."""
+    """The Euclidean length of the vector."""
     return float(sum(float(tensor.double().square().sum()) for tensor in tensors.values()) ** 0.5)
 
 

@@ -56,7 +56,7 @@ def assign(vendor: Vendor, worker: int) -> Assignment:
 
 
 def no_device(name: str, vendor: Vendor, where: str) -> str:
-    """That a vendor has no device here, and what was looked for and found, a line each."""
+    """Say that a vendor has no device here, and what was looked for and found, a line each."""
     looked_for = vendor.devices_sought() or ["the vendor does not say (devices_sought())"]
     sought = [*looked_for, _variable_note(vendor), _container_note(vendor)]
     lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]

@@ -63,7 +63,7 @@ def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
 
 
 def _own_returns(function: ast.FunctionDef) -> list[ast.Return]:
-    """Those of a function, and not of what is defined within it."""
+    """The returns of a function, without those of what is defined within it."""
     found, nodes = list[ast.Return](), list[ast.AST](function.body)
     while nodes:
         node = nodes.pop()

@@ -46,7 +46,7 @@ def move_inference(moved: Moved) -> None:
 
 
 def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
-    """Those of the vendor: for the case, or for one compiler of it. acme_pro's begin as acme's do."""
+    """The vendor's files: for the case, or for one compiler of it. acme_pro's begin as acme's do."""
     vendor, mine = moved.checkout.vendor, list[Path]()
     engines = [path.stem for path in moved.checkout.engines]
     for path in sorted((folder / "vendor_config").glob(f"{vendor}_*{ENDING}")):
@@ -73,7 +73,7 @@ def _tell_strays(moved: Moved, folder: Path, engines: list[str]) -> None:
 
 
 def _tell_all(moved: Moved, folder: Path, own: list[Path]) -> None:
-    """Of a case that is not here."""
+    """Add the rows of a case that is not here."""
     for path in (folder / name for name in SHARED):
         if path.exists():
             moved.tell(path, 0, "", None, "unknown", why="its case is not here, nor a use for any of its keys")
