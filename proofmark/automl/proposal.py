@@ -76,17 +76,6 @@ class _Waiting(NamedTuple):
     graph: Graph
 
 
-def propose(
-    finished: Sequence[Finished],
-    seed: int,
-    taken: Sequence[Graph] = (),
-    limits: Limits = Limits(),  # noqa: B008 (immutable)
-    kinds: Sequence[type[Operation]] = KINDS,
-) -> Proposal | None:
-    """The best of `proposals`; None where operations lead to no other network."""
-    return next(iter(proposals(finished, seed, taken, limits, kinds)), None)
-
-
 def proposals(
     finished: Sequence[Finished],
     seed: int,

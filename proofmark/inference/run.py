@@ -52,8 +52,8 @@ class CaseRun(Run[RunRecord]):
         device: Assignment,
         options: RunOptions,
         on_progress: Progress,
-        launcher: Launcher | None = None,
-        imports: Sequence[str] = (),
+        launcher: Launcher | None,
+        imports: Sequence[str],
     ) -> None:
         """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
         self.config = options.with_vouched_onnx(config)

@@ -196,7 +196,7 @@ def caches_cleared_here() -> CachesCleared:
 class LocalHandle(Handle):
     """A job of one node on this machine."""
 
-    def __init__(self, job: Job, caches: CachesCleared | None = None) -> None:
+    def __init__(self, job: Job, caches: CachesCleared | None) -> None:
         self._caches = caches
         path = job.directory / SPEC
         job.spec.save(path)

@@ -115,7 +115,7 @@ def outcome_of(low: float, high: float, width: float) -> Outcome:
     return Outcome.SAME if -bound < low and high < bound else Outcome.AMBIGUOUS
 
 
-def judge_compared(compared: Compared | None, width: float | None = None) -> Verdict:
+def judge_compared(compared: Compared | None, width: float | None) -> Verdict:
     """The verdict on a comparison: PASS where there is none.
 
     Args:

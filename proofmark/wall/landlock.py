@@ -85,7 +85,7 @@ def version() -> int:
     return _call(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)
 
 
-def restrict(rules: dict[Path, Access], network: bool, listening: bool = False, abstract: bool = False) -> int:
+def restrict(rules: dict[Path, Access], network: bool, listening: bool, abstract: bool) -> int:
     """Refuse this thread, and all that it starts, what no rule allows.
 
     Args:

@@ -103,9 +103,7 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(
-    network: bool, unix_sockets: UnixSockets, streams: bool = False, packets: bool = False, cuts: bool = True
-) -> None:
+def restrict(network: bool, unix_sockets: UnixSockets, streams: bool, packets: bool, cuts: bool = True) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:

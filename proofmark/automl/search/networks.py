@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ class Morphisms:
     networks they had.
     """
 
-    def __init__(self, seeds: Sequence[Graph], random_seed: int, growth: float = math.inf) -> None:
+    def __init__(self, seeds: Sequence[Graph], random_seed: int, growth: float) -> None:
         """Take the networks that trials of the first round have in turn.
 
         Args:

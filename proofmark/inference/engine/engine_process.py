@@ -122,7 +122,7 @@ class EngineProcess:
                 raise self._lost()
         return message
 
-    def _taken(self, flags: int = 0) -> bytes | None:
+    def _taken(self, flags: int) -> bytes | None:
         """The next message, None where there is none yet."""
         try:
             length = self._socket.recv_into(self._buffer, 0, flags)

@@ -70,11 +70,11 @@ class CaseWorker:
     def __init__(
         self,
         spec: WorkerSpec,
-        environment: Mapping[str, str] | None = None,
-        patience: Patience | None = None,
+        environment: Mapping[str, str],
+        patience: Patience,
         imports: Sequence[str] = (),
     ) -> None:
-        self._listener = Listener(patience or Patience())
+        self._listener = Listener(patience)
         self._loaders = too_many_loaders(spec.config.get("configurations", {}))
         most = spec.config.get("host", {}).get("scratch_limit", HostSettings.scratch_limit) * (1 << 30)
         self._quota = Quota([Path(spec.own_directory)], most)

@@ -59,7 +59,7 @@ class Feeder:
         ahead: int,
         rank: socket.socket,
         counts: Counts,
-        resumed: bool = False,
+        resumed: bool,
     ) -> None:
         self._case, self._plan, self._rank, self._counts = case, plan, rank, counts
         self._resumed = resumed

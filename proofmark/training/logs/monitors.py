@@ -17,7 +17,7 @@ def monitored(
     windows: Mapping[int, Window | None],
     items: int,
     failures: Mapping[int, Sequence[str]],
-    skews: Sequence[float] = (),
+    skews: Sequence[float],
 ) -> Monitoring | None:
     """What all monitors of a run saw; None if no node had one.
 

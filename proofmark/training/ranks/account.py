@@ -43,7 +43,7 @@ class Account:
         place: Place,
         stepper: Stepper,
         position: Position,
-        last_alone: bool = False,
+        last_alone: bool,
     ) -> None:
         self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
         self._stepper, self._position = stepper, position
