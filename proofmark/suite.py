@@ -40,10 +40,10 @@ class Run(ABC, Generic[R]):
     """None until it is finished."""
 
     interrupted: bool = False
-    """The session was: what of the case was not run is not what nobody selected."""
+    """Whether the session was interrupted: what was not run then had been selected."""
 
     stopped: bool = False
-    """So it is where the session ended before tests that were selected (-x, --maxfail)."""
+    """Whether the session ended before all selected tests had run (-x, --maxfail)."""
 
     @abstractmethod
     def finish(self) -> R:
@@ -70,7 +70,7 @@ class Suite(ABC):
     """What is measured, and how that is told."""
 
     name: ClassVar[str]
-    """Of its folder too, and what its cases call their `suite`."""
+    """Its name, which is that of its folder, and what its cases have as `suite`."""
 
     case_type: ClassVar[type[Case]]
     record_type: ClassVar[type[CaseRecord]]

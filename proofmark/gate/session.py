@@ -27,8 +27,8 @@ from proofmark.plain_json import first_of
 from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
 
 PIPES = "PROOFMARK_GATE_PIPES"
-"""That with the descriptor from which it reads, and that on which it answers where rounds are wanted of it; without
-that one it runs its case and ends."""
+"""The environment variable with the descriptor from which a side reads, and the one on which it answers where rounds
+are wanted of it; without the latter it runs its case and ends."""
 
 LONGEST = 16 << 20
 """Bytes of an answer, and of what a session printed last."""

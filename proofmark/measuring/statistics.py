@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from proofmark.record.parts import Rate
+from proofmark.record.policy import TAILS
 
 CONFIDENCE = 0.99
-
-TAILS = (90, 95, 99, 99.9)
-"""Percentiles of latency that are told beside the median."""
 
 
 def rate(items: Sequence[float], seconds: Sequence[float]) -> Rate:

@@ -23,7 +23,7 @@ POINTS, DEVICES, MOST_NAMED = 300, 64, 16
 vendor's word."""
 
 LATE = 0.1
-"""Of a window, before the first reading."""
+"""Share of a window that may pass before the first reading."""
 
 DEVICE_SERIES = {
     "utilisation": ("utilization", "share"),

@@ -29,7 +29,7 @@ SWEEP = 5.0
 PR_SET_PDEATHSIG = 1
 
 NOBODY = "0" * 32
-"""As long as a mark, and none: in what is forked warm its own takes its place."""
+"""No mark, but as long as one: what is forked from the warm process writes its own over it."""
 
 
 class Leader(Protocol):

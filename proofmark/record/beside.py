@@ -22,7 +22,7 @@ LONGEST, LARGEST = 1 << 20, 1 << 30
 """Bytes of a line, and of a file: no more is written, and no more is read."""
 
 DIGITS = 16
-"""Of its digest, in a file's name."""
+"""Digits of its digest in a file's name."""
 
 P = TypeVar("P", bound=Part)
 

@@ -6,4 +6,4 @@ MADE_UP = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, 
 """What values of a strange kind may raise where something is computed of them; pydantic's are among these."""
 
 UNREADABLE = (*MADE_UP, OSError)
-"""And what strange files may."""
+"""Those, and what strange files may raise."""

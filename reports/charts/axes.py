@@ -15,13 +15,13 @@ LARGEST = 1e300
 """What is beyond it is drawn at the edge; what is within one part of it is 0."""
 
 WIDTH = 400
-"""Of every drawing: what a phone shows without making its letters too small."""
+"""Pixels of every drawing: what a phone shows without making its letters too small."""
 
 ROOM = 8
 """Characters of a tick's name for which there is room beside a vertical axis."""
 
 PREFIXES = " kMGTPEZY"
-"""Of a thousand to the power of 0, 1, ..."""
+"""Prefixes of a thousand to the power of 0, 1, ..."""
 
 GLYPH = 6.5
 """Pixels that a character takes, about: what is left of measuring text without a renderer."""

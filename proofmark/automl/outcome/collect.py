@@ -28,7 +28,7 @@ from proofmark.wall.isolation import Isolation, weakest
 UNREPORTED = Isolation.none("a trial that trained to its end did not say what is around it")
 
 FOLDER = "search"
-"""Of a session's folder of the case: the journal, the study, the trials."""
+"""The folder with journal, study and trials, within the session's folder of the case."""
 
 
 def collect(

@@ -79,7 +79,7 @@ SESSION_EVENTS = EventReader(
         "run_end": Typed,
     }
 )
-"""Those of the process that leads a search."""
+"""Events of the process that leads a search."""
 
 
 class _Linked(Typed):
@@ -220,7 +220,7 @@ JOURNAL_EVENTS = EventReader(
         "examined": _Examined,
     }
 )
-"""Those of a search's journal."""
+"""Events of a search's journal."""
 
 
 class _TrialOwn(Typed):
@@ -281,4 +281,4 @@ TRIAL_EVENTS = EventReader(
     },
     closed=True,
 )
-"""Those of a trial: a rank's of a training, and its own."""
+"""Events of a trial: those of a training's rank, and its own."""

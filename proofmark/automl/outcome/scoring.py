@@ -17,7 +17,7 @@ MOST_MARKS = 10_000
 """What curves are drawn of; of more marks they are of every second one, or third."""
 
 UNKNOWN = Items()
-"""Of a search whose best network was not judged (yet), and of older records."""
+"""The items of a search whose best network was not judged (yet), and of older records."""
 
 LEAST_ERROR = 1e-6
 """An error that is none is taken for this: no data set has so many images that it would be told from it."""

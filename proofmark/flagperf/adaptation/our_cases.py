@@ -20,7 +20,7 @@ from proofmark.rules.legality import OverrideLayer, idle
 from proofmark.suite import Suite, find_suites
 
 PUBLISHED, EMBEDDED = "standard", "embedded"
-"""The profile with the published sizes, which FlagPerf's settings are of; and of a case without it."""
+"""The profile with the published sizes, which FlagPerf's settings are for; and that of a case without it."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ STOPPING = 1.0
 """Seconds that its threads get to stop: one that a driver holds in the kernel stops when it comes back."""
 
 LATE, LATE_SHARE = 2, 0.1
-"""So often, and of so many of its rests, it may have run in one: too rarely to move the median of what is timed."""
+"""In how many of its rests, or what share of them, it may have run: too rarely to move the median of what is timed."""
 
 STOPPED, DEAD = (b"T", b"t"), (b"Z", b"X")
 """States of threads, as proc(5) calls them."""

@@ -15,7 +15,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
 SSH_PORT = 22
-"""Where an sshd listens of which nothing else is said."""
+"""The port of an sshd of which nothing else is said."""
 
 _HOST = re.compile(r"(::)?[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 

@@ -7,7 +7,7 @@ import mmap
 import os
 
 LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH = range(6)
-"""Places in it."""
+"""Indices into the page."""
 
 NO_TEXT = -1
 

@@ -24,7 +24,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import WEIGHTS, TrainingSpec
 
 SHARE = 0.5
-"""Of the time that it has, after which it is content with fewer samples."""
+"""Share of its time after which it is content with fewer samples."""
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import torch
 from proofmark.training.outside.vectors import MOST, Tensors, along, apart
 
 FEW = 0.05
-"""Of the matrices, which are left out of `astray`: roundings may make a few of them gradients of their own."""
+"""Share of the matrices that `astray` leaves out: roundings may make a few of them gradients of their own."""
 
 LOUD = 1.0
 """In lengths of a matrix's gradient, the noise beyond which a replay doesn't tell what it is."""

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 REPLAYS = 6
-"""Of a step whose dropout can't be drawn as it was."""
+"""Replays of a step whose dropout can't be drawn again as it was."""
 
 CLOSE = 0.01
-"""As far as float32 on another processor comes."""
+"""How far gradients in float32 on another processor may be off."""
 
 ROUNDED = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
-"""As far as roundings come in most steps: where gradients are further off, what they make in this one is looked at."""
+"""How far roundings bring gradients off in most steps. Where they are further off, those of this step are tried."""
 
 MOVED, MOVES = 4, {"fp32": 2.0**-20, "tf32": 2.0**-12, "fp16": 2.0**-12, "bf16": 2.0**-9}
 """How often they are tried; and at fp32 a few of them, what another algorithm's sums are off by, elsewhere one."""
