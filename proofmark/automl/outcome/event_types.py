@@ -205,6 +205,10 @@ class _InitModels(_Linked):
     networks: Annotated[list[Annotated[dict[str, Any], part(Identity)]], Field(min_length=1)]
 
 
+GAVE_UP = "trials in a row have failed"
+"""In the reason of a search's end, by which its verdict knows that it gave up."""
+
+
 class _SearchEnd(_Linked):
     reason: Text
 

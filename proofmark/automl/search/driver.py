@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofmark.automl.outcome.event_types import GAVE_UP
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess
@@ -162,7 +163,7 @@ class Driver:
         answer."""
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
-            return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
+            return f"{len(self._row)} {GAVE_UP}, the last one: {self._row[-1]}"
         owed = self._again or (self._ready and self._ready.fields["attempt"] > 1)  # they were begun: each has an end
         if self._seconds >= settings.most_seconds and not owed:
             return f"{settings.most_seconds:g} s are over"
