@@ -15,6 +15,7 @@ from proofmark.gate.alike import few, other_settings, other_task, unsound, unsup
 from proofmark.gate.race import Side, SideLost
 from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
+from proofmark.record.envelope import RECORD_FILE
 
 
 class BaseUnsupported(Exception):
@@ -88,7 +89,7 @@ class Sides:
         command = tree.command(self.module, options, results)
         environment, seconds = tree.environment(self.house), self.seconds + GRACE
         session = Session(tree, command, environment, self.run, rounds=self.short_rounds, seconds=seconds)
-        return session, results / "latest" / self.run / "record.json"
+        return session, results / "latest" / self.run / RECORD_FILE
 
     def look_at(self, tree: Tree, task: Task) -> None:
         """Accuracy, honesty and legality first; and both sides must be the same task.

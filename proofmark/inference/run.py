@@ -24,7 +24,8 @@ from proofmark.inference.plan import Plan
 from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
 from proofmark.process.warm.modules import warm_up
-from proofmark.record.events.log import Event
+from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.events.log import LOG_FILE, Event
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
 from proofmark.vendor.environment import referee_environment_of
@@ -70,7 +71,7 @@ class CaseRun(Run[RunRecord]):
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._launcher = launcher
         self._processes: CaseProcesses | None = None
-        self._log = CaseLog(run_dir / "events.jsonl")
+        self._log = CaseLog(run_dir / LOG_FILE)
         self._begun: Event | None = None
 
     def begin(self) -> dict[str, Any]:
@@ -244,7 +245,7 @@ class CaseRun(Run[RunRecord]):
             outcome = {"status": "failed", "reason": ending.lost, "kind": "error"}
         self._end("summary", outcome)
         record = self._with_kept(self.so_far())
-        record.save(self.run_dir / "record.json")
+        record.save(self.run_dir / RECORD_FILE)
         self.record = record
         self._log.close()
 
@@ -273,7 +274,7 @@ class CaseRun(Run[RunRecord]):
 
     def so_far(self) -> RunRecord:
         """The record that the log gives at this moment, without ending anything."""
-        return collect(self.run_dir / "events.jsonl", self._begun, self._log.seal)
+        return collect(self.run_dir / LOG_FILE, self._begun, self._log.seal)
 
     def _facts(self) -> dict[str, Any]:
         compiler = self.config.compiler

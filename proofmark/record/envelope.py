@@ -22,6 +22,9 @@ from proofmark.wall.isolation import Isolation
 
 SCHEMA_VERSION: Final = 3
 
+RECORD_FILE: Final = "record.json"
+"""The record's name in the folder of its run."""
+
 
 class CaseRecord(Part):
     """What the record of any suite's case run holds."""

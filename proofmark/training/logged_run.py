@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.record.events.log import Event
+from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.events.log import LOG_FILE, Event
 from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy
@@ -37,7 +38,7 @@ class LoggedRun(Run[R]):
         self._found, self._packages, self._policy = found, packages, policy
         self._unsupported = _unsupported(config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
-        self._log = ChainedLog(run_dir / "events.jsonl")
+        self._log = ChainedLog(run_dir / LOG_FILE)
         self._begun: Event | None = None
         self._done = False
 
@@ -95,7 +96,7 @@ class LoggedRun(Run[R]):
             self._log.write("run_end")
             record = self._collect(self._begun, going_on=False)
             self.record = record.model_copy(update={"kept": self._kept(record)})
-            self.record.save(self.run_dir / "record.json")
+            self.record.save(self.run_dir / RECORD_FILE)
             self._log.close()
         return self.record
 

@@ -12,6 +12,7 @@ from proofmark import __version__
 from proofmark.errors import reason
 from proofmark.literal import literal
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Part
 from proofmark.suite import Suite
@@ -19,8 +20,6 @@ from proofmark.vendor.hardware.provenance import SUITE, commit_of
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE
-
-LOG = "events.jsonl"
 
 LARGEST = 1 << 30
 """Bytes of a run's logs that are held in memory, with all their events, where they are read anew."""
@@ -54,7 +53,7 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
         if isinstance(made, CaseRecord) and made.log == record.log:
             changed: Sequence[str] = made.changed
         else:
-            changed = changes(folder / LOG, record.log)
+            changed = changes(folder / LOG_FILE, record.log)
         yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
     yield from [made] if isinstance(made, str) else _differing(suite, record, made)
     if compared := record.compared:

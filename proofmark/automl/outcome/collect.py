@@ -17,7 +17,7 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of, how_far
-from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
@@ -45,7 +45,7 @@ def collect(
     Raises:
         ValueError: nothing says what was searched; or the search is an earlier session's, and not there any more.
     """
-    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    read = list(read_events(run_dir / LOG_FILE, SESSION_EVENTS))
     last = {event["event"]: event for event in read}
     begin = last.get("run_begin", begun)
     if begin is None:
@@ -71,7 +71,7 @@ def collect(
         failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
         log=seal,
-        changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
+        changed=tuple(changes(run_dir / LOG_FILE, seal)) if seal else (),
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )

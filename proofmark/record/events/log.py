@@ -8,13 +8,27 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from proofmark.plain_json import open_plain, plain_text
 from proofmark.process.wall_clock import now
 from proofmark.record.events.types import Event, EventReader
 
-__all__ = ["CORRUPT", "NAMED", "Event", "EventLog", "Log", "lines", "read_events", "seconds_between", "stamped"]
+__all__ = [
+    "CORRUPT",
+    "LOG_FILE",
+    "NAMED",
+    "Event",
+    "EventLog",
+    "Log",
+    "lines",
+    "read_events",
+    "seconds_between",
+    "stamped",
+]
+
+LOG_FILE: Final = "events.jsonl"
+"""The log's name in the folder of its run."""
 
 
 class Log(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of, how_far, identity_of
-from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Flops, Seal, Utilisation
 from proofmark.record.provenance import Chip
@@ -40,7 +40,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     Raises:
         ValueError: nothing says what was run.
     """
-    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    read = list(read_events(run_dir / LOG_FILE, SESSION_EVENTS))
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     begin = next((event for event in events if event["event"] == "run_begin"), begun)
@@ -102,7 +102,7 @@ def _changed(run_dir: Path, events: Sequence[Event], seal: Seal | None) -> list[
         return []
     ended = [event for event in events if event["event"] == "round_end" and "logs" in event]
     rounds = [what for event in ended for what in changed_since(run_dir / f"round{event['round']}", event["logs"])]
-    return [*changes(run_dir / "events.jsonl", seal), *rounds]
+    return [*changes(run_dir / LOG_FILE, seal), *rounds]
 
 
 def _rounds(

@@ -14,8 +14,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
+from proofmark.plain_json import is_regular_file
 from proofmark.training.outside.gradients import Compared
-from proofmark.training.outside.left import is_plain, read_left
+from proofmark.training.outside.left import read_left
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.updates import Updates
 from proofmark.training.outside.vectors import Tensors, apart, fill, finite
@@ -196,7 +197,7 @@ class Replay:
 
     def _which(self, path: Path) -> _Which:
         try:
-            if not is_plain(path):
+            if not is_regular_file(path):
                 raise StepError(f"{path.parent.name}/{path.name} is not a regular file")
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
