@@ -148,6 +148,7 @@ def standing(
     checks: Iterable[Check],
     found: Examination | None,
     taken: HandedOut | None = None,
+    *,
     text: bool = False,
     resumed: bool = False,
     walled: bool = False,

@@ -82,7 +82,11 @@ def collect_run(
         failure=failure,
         contention=_contention(ranks),
         checks=checks,
-        standing=standing(checks, examination, taken, tokens is not None, resumed, walled, close) if finished else (),
+        standing=standing(
+            checks, examination, taken, text=tokens is not None, resumed=resumed, walled=walled, close=close
+        )
+        if finished
+        else (),
         confirmation=_confirmation(first),
         examination=examination,
         handed_out=taken,
