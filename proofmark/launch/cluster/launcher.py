@@ -118,8 +118,8 @@ class ClusterHandle(Handle):
             await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
             await setup.nodes.give_back()
 
-    def _is_stopped(self) -> bool:
-        """Whether the session wants no more of it, or somebody else who knows its id."""
+    def _heed_stop(self) -> bool:
+        """Whether the session has stopped it, or somebody by its id, which is then noted."""
         if not self._stop.is_set() and self._file.is_asked_to_stop():
             self._lose(None, f"job {self._file.id} was stopped by its id")
             self._stop.set()
@@ -129,7 +129,7 @@ class ClusterHandle(Handle):
         """What `work` gives, unless this is stopped before."""
         task = asyncio.ensure_future(work)
         while not task.done():
-            if self._is_stopped():
+            if self._heed_stop():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
@@ -214,7 +214,7 @@ class ClusterHandle(Handle):
         is lost, `LAST_WORDS` for what is still on its way. Only then is it said who was lost.
         """
         failed_at = first_end = None
-        while not self._is_stopped():
+        while not self._heed_stop():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)
