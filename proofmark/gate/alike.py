@@ -101,7 +101,7 @@ def _machine(record: CaseRecord) -> dict[str, Any]:
 
 
 def _versions(record: CaseRecord) -> dict[str, str]:
-    """But for Proofmark's own: another version of the house is what is compared."""
+    """All versions but Proofmark's own: another version of it is what is compared."""
     return {name: version for name, version in record.versions.items() if name != "proofmark"}
 
 
@@ -113,7 +113,7 @@ def differing(base: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]
 
 
 def few(found: list[str]) -> str:
-    """Differences in a line."""
+    """The first differences, in a line."""
     return some(found, SHOWN, "; ")
 
 

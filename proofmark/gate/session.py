@@ -117,7 +117,7 @@ class Tree:
 
 
 class Session:
-    """A process that runs one."""
+    """A process that runs one side's session."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Session:
         rounds: bool,
         seconds: float = GRACE,
     ) -> None:
-        """Start it, for `rounds` or for the whole of a run, and for so many seconds at most.
+        """Start the process, for `rounds` or for the whole of a run, and for so many seconds at most.
 
         Raises:
             SideLost: it can't be started.
@@ -174,7 +174,7 @@ class Session:
         return task
 
     def rates(self) -> Mapping[str, float]:
-        """One round."""
+        """Time one round."""
         try:
             self._commands.write(b"round\n")
         except OSError:
@@ -193,7 +193,7 @@ class Session:
         return self._last_words()
 
     def end(self, patience: float = 30.0) -> None:
-        """Let it end, then end all that is left of it. A second time does nothing."""
+        """Let the process end, then end all that is left of it. A second call does nothing."""
         if self._process.returncode is not None:
             return
         self._commands.close()
@@ -214,7 +214,7 @@ class Session:
         return answer
 
     def _line(self) -> bytes:
-        """What it says next, or SideLost."""
+        """The next line that the process says, or SideLost."""
         while b"\n" not in self._heard:
             left = max(0.0, self._deadline - time.monotonic())
             if not select.select([self._answers], [], [], left)[0]:

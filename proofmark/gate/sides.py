@@ -24,7 +24,7 @@ class BaseUnsupported(Exception):
 
 @dataclass
 class Sides:
-    """What it takes to run them.
+    """Starts both sides, and holds their tasks against each other.
 
     Attributes:
         trees: base and head.
@@ -62,7 +62,7 @@ class Sides:
 
     @contextmanager
     def loaded(self) -> Iterator[tuple[Side, Side]]:
-        """Both, anew."""
+        """Load both sides anew."""
         if not self.short_rounds:
             whole = [WholeRuns(self, tree) for tree in self.trees]
             yield whole[0], whole[1]
@@ -79,7 +79,7 @@ class Sides:
             yield base, head
 
     def start(self, tree: Tree) -> tuple[Session, Path]:
-        """A session, and where its record will be."""
+        """Start a side's session; also the place of its record."""
         results = self.folder / f"{tree.name}{next(self._numbers)}"
         options = [*self.options, *([f"--cache-dir={self.base_cache}"] if tree is self.trees[0] else [])]
         if self.short_rounds:  # what a side's rest does not stop would compute in the other's turns

@@ -33,7 +33,7 @@ class Spec(Protocol):
     """What a job's agents need to know: plain values, saved as a file."""
 
     def save(self, path: Path) -> None:
-        """Write it down."""
+        """Write the specification to a file."""
 
     def text(self) -> str:
         """What `save` writes."""
@@ -150,7 +150,7 @@ class Handle(ABC):
 
 
 class Launcher(Protocol):
-    """A back end."""
+    """A way to start jobs."""
 
     def submit(self, job: Job) -> Handle:
         """Start a job.

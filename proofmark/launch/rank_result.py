@@ -47,7 +47,7 @@ class RankResult(BaseModel):
         return self.samples / self.seconds
 
     def save(self, folder: Path) -> None:
-        """Write it down.
+        """Write the result to a file.
 
         Raises:
             OSError: no space, no permission.

@@ -32,7 +32,7 @@ class Isolation(BaseModel):
 
     @classmethod
     def none(cls, reason: str) -> Isolation:
-        """A process of its own and nothing else."""
+        """The isolation of a process of its own, and nothing else."""
         return cls(gaps=(reason,))
 
 

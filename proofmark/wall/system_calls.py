@@ -127,7 +127,7 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool, packets: b
 
 
 def _refuse_others(rules: _Filter) -> None:
-    """All that reaches other processes, or leads out of reach of those that watch this one."""
+    """Refuse all calls that reach other processes, or lead out of reach of those that watch this one."""
     for name in (*ATTRIBUTES, *OTHER_PROCESSES, *WATCHES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
     for name in OF_A_PROCESS:
@@ -168,7 +168,7 @@ def _refuse_sockets(rules: _Filter, network: bool, unix_sockets: UnixSockets, st
 
 
 def _refuse_cuts(rules: _Filter) -> None:
-    """All that cuts a file off which wasn't opened to be written, for which Landlock has a rule."""
+    """Refuse all calls that truncate a file which wasn't opened to be written, for which Landlock has a rule."""
     rules.refuse("truncate", errno.EACCES)
     for name, flags in OPENS.items():
         for how in (os.O_RDONLY, READ_NOTHING):
@@ -177,7 +177,7 @@ def _refuse_cuts(rules: _Filter) -> None:
 
 
 def _leave_streams(rules: _Filter) -> None:
-    """Leave, of the Internet's sockets, TCP's, and the kernel's own answers on what interfaces there are."""
+    """Of the Internet's sockets allow only TCP, and the kernel's own answers on what interfaces there are."""
     for family in (socket.AF_INET, socket.AF_INET6):
         of_it = _Argument(0, EQUAL, family)
         _leave_kinds(rules, family, {socket.SOCK_STREAM})
@@ -190,14 +190,14 @@ def _leave_streams(rules: _Filter) -> None:
 
 
 def _leave_kinds(rules: _Filter, family: int, kept: Set[int]) -> None:
-    """Leave only some kinds of a family's sockets."""
+    """Allow only some kinds of a family's sockets."""
     for kind in range(KINDS + 1):
         if kind not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family), _Argument(1, MASKED, KINDS, kind))
 
 
 class _Filter:
-    """One that allows what it doesn't refuse."""
+    """A filter that allows what it doesn't refuse."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(LIBRARY)  # an OSError where there is none
@@ -207,7 +207,7 @@ class _Filter:
             raise OSError(errno.ENOMEM, f"{LIBRARY}: seccomp_init")
 
     def refuse(self, name: str, error: int, *where: _Argument) -> None:
-        """Answer a call with an error, where all its arguments are like this."""
+        """Answer a call with an error, where all its arguments match."""
         number = self._library.seccomp_syscall_resolve_name(name.encode())
         if number == UNKNOWN:
             number = SINCE.get(name, UNKNOWN)

@@ -1,4 +1,4 @@
-"""The cases that there are here, as what another's settings are held against."""
+"""Proofmark's own cases, against which another suite's settings are held."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class OurCase:
-    """One case here."""
+    """One of Proofmark's cases."""
 
     suite: Suite
     file: CaseFile
@@ -79,10 +79,10 @@ class OurCase:
 
 
 class OurCases:
-    """All of them, by suite and name."""
+    """All cases of Proofmark, by suite and name."""
 
     def __init__(self, house: Path) -> None:
-        """Of the checkout in `house`.
+        """Read the cases of the checkout in `house`.
 
         Raises:
             UsageError: there are no suites, or one is broken.
@@ -115,7 +115,7 @@ class OurCases:
         self._also[suite.name] |= dict.fromkeys(other_names(path), file.case)
 
     def find(self, suite: str, theirs: str) -> OurCase | None:
-        """The case that FlagPerf, or anybody, calls so."""
+        """The case that FlagPerf, or a person, calls by this name."""
         name = (
             theirs if f"{suite}/{theirs}" in self._cases else renamed(theirs, self.names(suite), self._also.get(suite))
         )

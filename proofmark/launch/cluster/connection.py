@@ -146,7 +146,7 @@ class Connection:
         self.lost = self.lost or "closed"
 
     async def _drain(self, process: asyncio.subprocess.Process) -> None:
-        """Until it has ended. What it still says is read, so that it is not held up by a full pipe."""
+        """Read until the process has ended, so that a full pipe doesn't hold it up."""
         with contextlib.suppress(RuntimeError):  # a cancelled reader's wait
             while process.stdout and await process.stdout.read(2**16):
                 pass
@@ -192,7 +192,7 @@ class Connection:
             self.logs.add(frame["name"], frame["offset"], body)
 
     async def _heartbeat(self) -> None:
-        """Tell the far end that this one lives, and notice when it doesn't."""
+        """Tell the far end that this end lives, and notice when the far end doesn't."""
         while not self.lost:
             with contextlib.suppress(HostError):
                 await self._write(b'{"order": "heartbeat"}\n')
@@ -229,7 +229,7 @@ class Connection:
         return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
 
     def give_up(self, why: str) -> None:
-        """Rely on this host no more. The first reason counts."""
+        """Stop relying on this host. The first reason counts."""
         self.lost = self.lost or why
 
     def _stderr_line(self) -> str:

@@ -38,7 +38,7 @@ class ClusterLauncher:
         self._setup, self._controller = setup, controller
 
     def submit(self, job: Job) -> ClusterHandle:
-        """Have the controller begin, and return at once."""
+        """Start a job in the controller's thread, and return at once."""
         for node in range(job.nnodes):
             job.node_directory(node)
         return ClusterHandle(self._setup, self._controller, job)
@@ -54,7 +54,7 @@ class ClusterLauncher:
 
 
 class ClusterHandle(Handle):
-    """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
+    """A job on other hosts. The controller's thread leads it; all others read the state that it keeps."""
 
     def __init__(self, setup: HostSetup, controller: Controller, job: Job) -> None:
         super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory))
@@ -67,7 +67,7 @@ class ClusterHandle(Handle):
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
-        """As the thread has it."""
+        """The status that the controller's thread has noted."""
         return self._status
 
     def tell(self, line: str) -> None:
@@ -79,7 +79,7 @@ class ClusterHandle(Handle):
         return self._controller.lead(self._fetch(leaves)).result()
 
     def stop(self) -> None:
-        """Have everything ended, and wait until it has."""
+        """End everything, and wait until it has ended."""
         self._stop.set()
         with contextlib.suppress(TimeoutError):
             self._led.result(60)
@@ -138,7 +138,7 @@ class ClusterHandle(Handle):
         return task.result()
 
     async def _prepare(self, links: Sequence[HostLink]) -> None:
-        """Everything in place on every host, or a table of what is not."""
+        """Put everything in place on every host; of each where something is wrong, tell what it is."""
         await self._unless_stopped(make_ready(self._setup, links, self._news.append))
         wrong = [link.report for link in links if link.report.problems]
         for report in wrong:
@@ -150,7 +150,7 @@ class ClusterHandle(Handle):
         self._news.append(f"{ready(len(links), len(links))}; {self._job.begins}")
 
     async def _start(self, links: Sequence[HostLink]) -> None:
-        """An agent on every node at once."""
+        """Start an agent on every node at once."""
         master = None
         if self._job.nnodes > 1:
             port = self._setup.cluster.master_port or await free_port(links[0].connection)
@@ -268,7 +268,7 @@ class ClusterHandle(Handle):
         await self._controller.release(self._setup, link, well)
 
     def _run_directory(self, link: HostLink) -> str:
-        """A node's own: hosts may share a disk."""
+        """The node's own directory of the run: hosts may share a disk."""
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 

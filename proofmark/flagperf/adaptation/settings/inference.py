@@ -147,7 +147,7 @@ def _tell_shared(
 
 
 def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """What FlagPerf's merge says of a vendor's key."""
+    """What FlagPerf's own merge says of a vendor's key."""
     if key in parameters:
         return "FlagPerf exits with an error: the key is in parameters.yaml"
     if key not in values:
@@ -158,7 +158,7 @@ def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping
 def _fates(
     moved: Moved, case: OurCase, values: Mapping[str, _Value], shared: Mapping[str, Any], target: str
 ) -> dict[str, Any]:
-    """Tell the fate of each key that the vendor runs with; the settings that stand."""
+    """Tell the fate of each key that the vendor runs with, and return the settings that stand."""
     names = {key: _name(case, key) for key in values}
     asked = {names[key]: each.value for key, each in values.items() if case.parameter(key) is None}
     compiler = asked.get("compiler", shared.get("compiler"))
@@ -190,7 +190,7 @@ def _fates(
 
 
 def _name(case: OurCase, key: str) -> str:
-    """Ours for a key; a key of the vendor's own keeps its name."""
+    """Our name for a key; a key of the vendor's own keeps its name."""
     return case.setting(key) or key
 
 
