@@ -14,7 +14,7 @@ from typing import TypeVar
 from proofmark.automl.morphism.grow import random_growth
 from proofmark.automl.network.distance import Descriptor, distance_matrix
 from proofmark.automl.network.seeds import bottleneck_network
-from proofmark.automl.proposal import Finished, propose
+from proofmark.automl.proposal import Finished, proposals
 
 NETWORKS, KNOWN = 100, 8
 
@@ -26,9 +26,9 @@ def main() -> None:
     chance = random.Random(0)
     finished = [Finished(0, bottleneck_network(), 0.5)]
     for number in range(1, KNOWN + 1):
-        found = _timed(f"a network, {number} known", partial(propose, finished, number))
-        if found is not None:
-            finished.append(Finished(number, found.graph, 0.5 + chance.random() / 5))
+        found = _timed(f"a network, {number} known", partial(proposals, finished, number))
+        if found:
+            finished.append(Finished(number, found[0].graph, 0.5 + chance.random() / 5))
     graphs = [bottleneck_network()]
     while len(graphs) < NETWORKS:
         if step := random_growth(chance.choice(graphs), chance):

@@ -46,7 +46,7 @@ class Problem:
 
 
 CAUSE = "Last error:"
-"""The line before the one with it."""
+"""The line after which torch names the cause."""
 
 
 def harmless(text: str) -> str:

@@ -19,7 +19,8 @@ _ALONE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE
 def run_git(
     folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None, patience: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Ask it. Variables of git's are left out, but for its configuration: a hook has those of its own repository.
+    """Run git. Its variables are not passed on, except those of its configuration: in a hook they name the hook's
+    repository.
 
     Args:
         folder: in the repository.
@@ -43,7 +44,8 @@ def run_git(
 
 @contextmanager
 def stream_of_git(folder: Path, arguments: Sequence[str], requests: Path) -> Iterator[IO[bytes]]:
-    """What it answers to the lines of a file, as it comes: more than should be held at once. It ends with the block.
+    """Run git with the lines of a file as its input, and read its output as it comes, since it may be large. git ends
+    with the block.
 
     Raises:
         UsageError: there is none, or it can't be run.
@@ -79,7 +81,7 @@ def _environment() -> dict[str, str]:
 def answer_of_git(
     folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """What it answers, be that a complaint.
+    """Run git; its answer, even if that is an error.
 
     Raises:
         UsageError: there is none, or it can't be run.
@@ -90,7 +92,7 @@ def answer_of_git(
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Why it can't be run."""
+    """Turn a failure to run git into a UsageError."""
     try:
         yield
     except FileNotFoundError:
@@ -100,7 +102,7 @@ def _explained() -> Iterator[None]:
 
 
 def ask_git(folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
-    """What it says.
+    """Run git; its output.
 
     Raises:
         UsageError: it complains, or there is none.
@@ -135,7 +137,7 @@ def shallow_hint(folder: Path) -> str:
 
 @contextmanager
 def asked_by(option: str) -> Iterator[None]:
-    """What is wrong is told of the option that asked."""
+    """Put the option that asked before the text of a UsageError."""
     try:
         yield
     except UsageError as error:
@@ -143,6 +145,6 @@ def asked_by(option: str) -> Iterator[None]:
 
 
 def complaint_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line of what it complained of."""
+    """The first line of git's error output."""
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return harmless(lines[0] if lines else f"exit code {done.returncode}")

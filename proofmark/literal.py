@@ -40,19 +40,19 @@ def digits_apart(value: float | None, bound: float | None) -> int:
     return next((digits for digits in range(3, 17) if f"{value:.{digits}g}" != f"{bound:.{digits}g}"), 17)
 
 
-def percent(share: float, digits: int = 3) -> str:
-    """A share of 1 in percent."""
-    return f"{number(100 * share, digits)} %"
+def percent(share: float) -> str:
+    """A share of 1 in percent, to three significant digits."""
+    return f"{number(100 * share, 3)} %"
 
 
 def some(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first of them, and how many more there are."""
+    """The first `most` of them, and how many more there are."""
     more = len(names) - most
     return separator.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def short(path: Path, seen_from: Path | None = None) -> Path:
-    """Relative to the working directory, or to that from which it is seen, where it is below it."""
+    """A path relative to the working directory, or to `seen_from`, where it lies below that."""
     base = seen_from or Path.cwd()
     return path.relative_to(base) if path.is_relative_to(base) else path
 

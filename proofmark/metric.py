@@ -44,7 +44,7 @@ class Mean:
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
-        """Nothing is weighed yet."""
+        """Begin with both totals at 0."""
         self.evaluator = evaluator
         self.total = self.weight = 0.0
 
@@ -74,7 +74,7 @@ class Scoring:
 
     @classmethod
     def of(cls, case: _Judged, config: EffectiveConfig) -> Scoring:
-        """A fresh one of a case's."""
+        """A fresh one for a case."""
         return cls(case.metric(config), aims_of(config.parameters))
 
     @property
@@ -114,7 +114,7 @@ class Scoring:
         return {name: self._number(name, found[name]) for name in self.aims}
 
     def in_one_process(self) -> None:
-        """Keep what is torchmetrics' from asking other processes for their part: this one is fed with everything."""
+        """Keep torchmetrics from synchronising with other processes: this one is fed with everything."""
         import torch
 
         for part in (self._metric, *vars(self._metric).values()):
@@ -126,7 +126,7 @@ class Scoring:
         return f"metric {type(self._metric).__name__}"
 
     def _guarded(self, what: str, asked: Callable[[], Any]) -> Any:
-        """What comes of it; an error says whose it is."""
+        """The result of `asked`; what a metric raises becomes a StepError that names it."""
         if self.mean is not None:
             return asked()
         try:

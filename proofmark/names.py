@@ -1,4 +1,4 @@
-"""What others call what we have: one table, from which every hint is made and every import renames.
+"""What others call our settings: one table, from which every hint is made and every import renames.
 
 Names of cases are not here: each case's YAML says in `known_as` what others call it.
 """
@@ -60,20 +60,20 @@ def meant(name: str, known: Iterable[str], also: Mapping[str, str] | None = None
 
 
 def renamed(name: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str | None:
-    """Which of the known names it is another word for, spelled in whatever way; None if none."""
+    """The known name that `name` is another word for, however spelled; None if there is none."""
     ours = [key for key in known if _spelled(name) in map(_spelled, [key, *_ALSO.get(key, "").split()])]
     others = {_spelled(theirs): ours for theirs, ours in (also or {}).items()}
     return ours[0] if ours else others.get(_spelled(name))
 
 
 def hint(name: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str:
-    """What somebody may have meant, to be put behind a message."""
+    """A hint to append to a message: the known name that may have been meant."""
     near = meant(name, known, also)
     return f"; did you mean '{near}'?" if near else ""
 
 
 def misnamed(name: str, there: Iterable[str]) -> str:
-    """The same, where `name` is expected and something like it is there."""
+    """A hint to append to a message where `name` is expected and something like it is `there`."""
     return f"; did you mean '{name}'?" if any(meant(each, [name]) for each in there) else ""
 
 

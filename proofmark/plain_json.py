@@ -32,6 +32,15 @@ def read_json(path: Path) -> Any:
     return parse_json(text) if "\\u" in text else _parsed(text)  # else no escape has brought a lone surrogate
 
 
+def is_regular_file(path: Path) -> bool:
+    """Whether a path is a regular file and no link to one. To open a pipe would wait for whoever writes there.
+
+    Raises:
+        OSError: there is nothing at the path.
+    """
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
 def open_plain(path: Path) -> BinaryIO:
     """A plain file to read. A pipe, which may have no writer, and a device, which may not end, are not read.
 

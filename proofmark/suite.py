@@ -40,10 +40,10 @@ class Run(ABC, Generic[R]):
     """None until it is finished."""
 
     interrupted: bool = False
-    """The session was: what of the case was not run is not what nobody selected."""
+    """Whether the session was interrupted: what was not run then had been selected."""
 
     stopped: bool = False
-    """So it is where the session ended before tests that were selected (-x, --maxfail)."""
+    """Whether the session ended before all selected tests had run (-x, --maxfail)."""
 
     @abstractmethod
     def finish(self) -> R:
@@ -54,11 +54,11 @@ class Run(ABC, Generic[R]):
         """
 
     def standing(self) -> R:
-        """The record that it would have if it ended now, judged. Of a suite with `short_rounds`."""
+        """The record that the run would have if it ended now, judged. For suites with `short_rounds`."""
         raise NotImplementedError
 
     def again(self) -> Mapping[str, float]:
-        """What is loaded, timed a fraction of a second more: the figures of the suite's `compared`, by key.
+        """Time what is loaded for a fraction of a second more: the figures of the suite's `compared`, by key.
 
         Raises:
             ProofmarkError: it is not there any more, or did what a target must not.
@@ -70,7 +70,7 @@ class Suite(ABC):
     """What is measured, and how that is told."""
 
     name: ClassVar[str]
-    """Of its folder too, and what its cases call their `suite`."""
+    """Its name, which is that of its folder, and what its cases have as `suite`."""
 
     case_type: ClassVar[type[Case]]
     record_type: ClassVar[type[CaseRecord]]
@@ -111,15 +111,15 @@ class Suite(ABC):
     """Whether its runs can be timed `again`, so that two of them can be in turns; otherwise whole runs are."""
 
     def settle(self, resolution: Resolution, scale: str, path: str) -> Resolution:
-        """What follows from a resolved configuration, at a scale ('' without one), for the case file at `path`."""
+        """Complete a resolved configuration for a scale ('' without one), and for the case file at `path`."""
         return resolution
 
     def precision(self, config: EffectiveConfig) -> str:
-        """At which precision a case is run."""
+        """The precision at which a case is run."""
         return str(config.precision)
 
     def variant(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
-        """By what runs of a case are told apart, beside vendor, chip and profile."""
+        """What tells runs of a case apart, beside vendor, chip and profile."""
         return {"precision": self.precision(config)}
 
     def takes_weights(self, parameters: Parameters) -> bool:

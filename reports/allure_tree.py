@@ -71,8 +71,10 @@ def write_session(folder: Path, records: Sequence[CaseRecord], session: str, env
 
 
 def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collection[str]) -> None:
-    """Of cases whose speed is withheld all tests and fixtures begin and end when the run began: the moments of a
-    fixture, and of the tests around it, tell how long it measured. Files named in `before` are of other sessions.
+    """Have all tests and fixtures of cases whose speed is withheld begin and end when the run began.
+
+    The moments of a fixture, and of the tests around it, tell how long it measured. Files named in `before` are of
+    other sessions.
 
     Raises:
         OSError: a file can't be read or written.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from proofmark.atomic_file import write_atomically
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import VerdictKind
 from proofmark.suite import Suite
@@ -72,9 +72,7 @@ def write_html(
     Raises:
         OSError: no space, no permission.
     """
-    draft = path.with_name(f"{path.name}.tmp")
-    draft.write_text(render(records, suites, refresh), encoding="utf-8")
-    os.replace(draft, path)
+    write_atomically(path, render(records, suites, refresh), durable=False)
 
 
 def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = None, refresh: int | None = None) -> str:

@@ -93,7 +93,7 @@ def _row(figure: Figure, shown: Shown) -> tuple[str, str]:
 
 
 def _parts(figures: Sequence[tuple[Figure, Shown]]) -> str:
-    """Those parts that are known; else why none is."""
+    """The parts that are known; else why none is."""
     known = [f"{figure.label.partition(': ')[2]} {shown}" for figure, shown in figures if shown.value is not None]
     return ", ".join(known or dict.fromkeys(str(shown) for _, shown in figures))
 

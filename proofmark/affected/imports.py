@@ -17,7 +17,7 @@ Imports = Mapping[str, frozenset[str]]
 
 
 def imports_in(house: Path, *rooms: str) -> Imports:
-    """Those of every module in these folders. One that can't be read may import whatever is beside it."""
+    """The imports of every module in these folders. One that can't be read may import whatever is beside it."""
     found = {}
     for path in (path for room in rooms for path in sorted((house / room).rglob("*.py"))):
         try:
@@ -30,7 +30,7 @@ def imports_in(house: Path, *rooms: str) -> Imports:
 
 
 def imports_of(path: str, text: str) -> frozenset[str]:
-    """Those of one module."""
+    """The imports of one module."""
     return frozenset(_imported(path, text))
 
 

@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reach:
-    """Those runs that agree with all that is given here, because of the file `because`."""
+    """Runs that agree with all that is given here, reached by the file `because`."""
 
     because: str
     suite: str | None = None
@@ -81,7 +81,7 @@ def reaches(files: Iterable[Change], rooms: Rooms, tree: Tree) -> tuple[Reach, .
 
 
 def why(run: Asked, found: Iterable[Reach]) -> Reach | None:
-    """By what a run is affected; None where it is not."""
+    """What a run is affected by; None where it is not affected."""
     return next((reach for reach in found if reach.covers(run)), None)
 
 
@@ -122,7 +122,7 @@ def _in_vendor(vendor: str, names: list[str], because: str, tree: Tree) -> Reach
 
 
 def _case_of(names: list[str], tree: Tree) -> str | None:
-    """Of files right in a suite's folder: its case, if it is one's module or the numbers beside one."""
+    """The case of a file right in a suite's folder, if it is a case's module or its YAML."""
     stem, dot, ending = names[-1].rpartition(".")
     if len(names) != 2 or not dot:
         return None

@@ -24,7 +24,7 @@ LEAST_MARK = 1e-3
 
 
 class AutoMLParameters(Parameters):
-    """Those of a search."""
+    """The parameters of a search."""
 
     better: Literal["higher"] = "higher"
     schedule: Literal["one_cycle", "linear", "constant"]

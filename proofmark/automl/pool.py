@@ -1,4 +1,4 @@
-"""Which of finished trials a search goes on from."""
+"""Which finished trials a search builds on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 MOST = 150
-"""Networks that the next ones are made of, and that their surrogate rests on: its cost goes by their number's cube."""
+"""Networks that the next ones are derived from, and that the surrogate is fitted to: its cost grows with their cube."""
 
 
 def best_and_last(accuracies: Sequence[float], most: int = MOST) -> list[int]:

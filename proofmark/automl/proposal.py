@@ -57,7 +57,8 @@ class Limits(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A child: of which trial, by which operations, and what that trial's network becomes; its value for people."""
+    """A candidate: from which trial, by which operations, the network they make of it, and its upper bound for people
+    to read."""
 
     parent: int
     operations: tuple[Operation, ...]
@@ -73,17 +74,6 @@ class _Waiting(NamedTuple):
     parent: int
     operations: tuple[Operation, ...]
     graph: Graph
-
-
-def propose(
-    finished: Sequence[Finished],
-    seed: int,
-    taken: Sequence[Graph] = (),
-    limits: Limits = Limits(),  # noqa: B008 (immutable)
-    kinds: Sequence[type[Operation]] = KINDS,
-) -> Proposal | None:
-    """The best of `proposals`; None where operations lead to no other network."""
-    return next(iter(proposals(finished, seed, taken, limits, kinds)), None)
 
 
 def proposals(
@@ -120,7 +110,7 @@ def _annealed(
     kinds: Sequence[type[Operation]],
     known: Container[Descriptor],
 ) -> list[Proposal]:
-    """All that came of annealing."""
+    """All candidates that the annealing has valued."""
     seen = [Descriptor.of(graph) for graph in (*(trial.graph for trial in finished), *taken)]
     accuracies = [trial.accuracy for trial in finished]
     guess = sum(accuracies) / len(accuracies)

@@ -12,7 +12,7 @@ from proofmark.automl.outcome.collect import FOLDER
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
 from proofmark.errors import UsageError, harmless
-from proofmark.record.events.log import Event, read_events
+from proofmark.record.events.log import LOG_FILE, Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.differing import differing
 
@@ -67,7 +67,7 @@ def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig
 
 
 def _events(session: Path, case: str) -> Iterator[Event]:
-    return read_events(session / case / "events.jsonl", SESSION_EVENTS)
+    return read_events(session / case / LOG_FILE, SESSION_EVENTS)
 
 
 def _try_to_hold(folder: Path) -> None:

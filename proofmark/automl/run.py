@@ -68,9 +68,9 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         self._imports = (*IMPORTED, *case.imported())
 
     def search(self) -> None:
-        """All of it, unless the configuration is illegal or the precision none of the vendor's.
+        """Run the whole search, unless the configuration is illegal or the vendor does not declare the precision.
 
-        An interrupt ends the trials that run, and goes on; what stands in the journal can be resumed.
+        An interrupt ends the trials that run and is raised again; the search can be resumed from its journal.
 
         Raises:
             UsageError: there is another driver, or what is to be resumed can't be.
@@ -167,5 +167,5 @@ class SearchRun(LoggedRun[AutoMLRecord]):
 
 
 def is_examined(journal: Journal) -> bool:
-    """Whether the best trial was judged on data that none was chosen by; what gave no number is done again."""
+    """Whether the best trial was evaluated on held-out data; an examination that gave no number is repeated."""
     return any(event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)

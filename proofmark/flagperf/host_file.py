@@ -83,7 +83,7 @@ class HostFile(BaseModel):
         return [_entry(key, directory) for key, directory in self.CASES.items()]
 
     def entry(self, suite: str, case: str, scale: str = "") -> Entry | None:
-        """That of a case at a scale; None where the file does not ask for it."""
+        """The entry of a case at a scale; None where the file does not ask for it."""
         return next(
             (each for each in self.entries if (each.suite, each.case, each.scale) == (suite, case, scale)), None
         )

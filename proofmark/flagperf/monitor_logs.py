@@ -72,7 +72,7 @@ class Range(BaseModel):
 
     @classmethod
     def of(cls, unit: str, values: Sequence[float]) -> Range:
-        """Of what was read."""
+        """The range of some readings."""
         mean = sum(values) / len(values) if values else None
         return cls(unit=unit, lowest=min(values, default=None), mean=mean, highest=max(values, default=None))
 
@@ -112,7 +112,7 @@ def read_monitor_logs(paths: Sequence[Path]) -> list[MonitorLog]:
 
 
 def _host(path: Path, unit: str) -> MonitorLog:
-    """A time and a number, in a line."""
+    """Read a host's line: a time and a number."""
     times, values, others = list[datetime](), list[float](), 0
     for line in _lines(path):
         time = _time(match[1]) if (match := _SCALAR.fullmatch(line)) else None

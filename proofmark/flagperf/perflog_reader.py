@@ -95,7 +95,7 @@ def _judged(record: TrainingRecord) -> TrainingRecord:
 
 
 def _only_tokens(logs: Sequence[PerfLog]) -> bool:
-    """Whether they are of a language model, which never has a FINISHED, nor an evaluation."""
+    """Whether the logs are of a language model, which never has a FINISHED, nor an evaluation."""
     return all(log.tokens.said and log.main().finished is None for log in logs)
 
 
@@ -195,7 +195,7 @@ def _described(log: PerfLog, run: SeedRun | None, folder: RunFolder) -> dict[str
 
 
 def _better(metric: str) -> Better:
-    """By its name: nothing else in a log says so."""
+    """Which way a metric is better, judged by its name: nothing else in a log says so."""
     return "lower" if re.search(r"(loss|ppl|perplexity)$", metric, re.IGNORECASE) else "higher"
 
 

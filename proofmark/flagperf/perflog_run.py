@@ -24,7 +24,7 @@ TOKENS = ("effective_tokens_per_second", "training_ntokens_per_second", "trainin
 
 @dataclass
 class RankLines:
-    """What of one rank's lines a record needs."""
+    """The part of one rank's lines that a record needs."""
 
     times: dict[str, float] = field(default_factory=dict)
     began: float = math.inf
@@ -164,7 +164,7 @@ def token_rate(lines: RankLines) -> float | None:
 
 
 def _evaluations(lines: RankLines, metric: str | None, finished: dict[str, Any]) -> tuple[Evaluation, ...]:
-    """Each with those values that the log ends with, too."""
+    """The run's evaluations, each with those values that the log ends with, too."""
     began = lines.times.get("TRAIN_START")
     found = []
     for samples, time, value in lines.evaluations.kept():
@@ -179,7 +179,7 @@ def _evaluations(lines: RankLines, metric: str | None, finished: dict[str, Any])
 
 
 def _first(values: dict[str, Any], *keys: str) -> float | None:
-    """The first of these that is a finite number."""
+    """The first value that is a finite number."""
     return next((number for key in keys if (number := figure(values.get(key))) is not None), None)
 
 

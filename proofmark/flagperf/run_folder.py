@@ -32,7 +32,7 @@ class RunFolder:
 
     @classmethod
     def of(cls, log: Path) -> RunFolder:
-        """That of a log."""
+        """The run folder of a log."""
         names = [path.name for path in log.absolute().parents]
         began = next((time for name in names if (time := _time(name)) is not None), None)
         for name in names:

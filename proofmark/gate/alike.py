@@ -50,14 +50,14 @@ def other_settings(base: Task, head: Task, configurations: Collection[str]) -> l
 
 
 def other_files(base: Task | CaseRecord, head: Task | CaseRecord) -> list[str]:
-    """That the files of the case are others, where both sides say which they are and their task is the same."""
+    """Say that the files of the case differ, where both sides say which they are and the task is the same."""
     if None in (base.case_hash, head.case_hash) or base.case_hash == head.case_hash:
         return []
     return ["the case's files differ; the task that follows from them is the same"]
 
 
 def unsound(name: str, task: Task) -> list[str]:
-    """Why a side's speed is that of nothing: accuracy, honesty and legality come first."""
+    """Why a side's speed does not count: accuracy, honesty and legality come first."""
     if task.verdict is None:
         return [f"the {name} was not judged"]
     if task.verdict.kind in SOUND:
@@ -101,7 +101,7 @@ def _machine(record: CaseRecord) -> dict[str, Any]:
 
 
 def _versions(record: CaseRecord) -> dict[str, str]:
-    """But for Proofmark's own: another version of the house is what is compared."""
+    """All versions but Proofmark's own: another version of it is what is compared."""
     return {name: version for name, version in record.versions.items() if name != "proofmark"}
 
 
@@ -113,7 +113,7 @@ def differing(base: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]
 
 
 def few(found: list[str]) -> str:
-    """Differences in a line."""
+    """The first differences, in a line."""
     return some(found, SHOWN, "; ")
 
 

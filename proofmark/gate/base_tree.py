@@ -39,7 +39,7 @@ class Repository:
 
     @classmethod
     def of(cls, house: Path) -> Repository:
-        """That of a house.
+        """The repository of a house.
 
         Raises:
             UsageError: there is none, or no git.
@@ -130,7 +130,7 @@ def python_of(base: Path, head: Path, into: Path, mark: str) -> str:
 
 
 def _install(base: Path, python: str, temporary: Path, mark: str) -> None:
-    """What a tree requires. What pip builds it in lies in `temporary`: one that is killed leaves it behind."""
+    """Install what a tree requires. What pip builds it in lies in `temporary`: one that is killed leaves it behind."""
     temporary.mkdir()
     held = ["-c", REQUIREMENTS[1]] if (base / REQUIREMENTS[1]).is_file() else []
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
@@ -156,7 +156,7 @@ def _alike(one: Path, other: Path) -> bool:
 
 
 def _asked(folder: Path, *arguments: str, **environment: str) -> str:
-    """What git says.
+    """The output of a git command.
 
     Raises:
         UsageError: it is not there, or complains.

@@ -17,7 +17,7 @@ Rates = Mapping[str, float]
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """What is asked of an answer.
+    """When a comparison may stop: how sure an answer must be.
 
     Attributes:
         width: two speeds that lie no further apart are the same, as a share.
@@ -48,20 +48,20 @@ class StoppingRule:
 
     @property
     def afterwards(self) -> StoppingRule:
-        """What is asked of a loading after the first."""
+        """The rule for a loading after the first."""
         return replace(self, error=self.again, metrics=1)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The logarithm of a ratio of speeds, and between what it lies."""
+    """The logarithm of a ratio of speeds, with the interval in which it lies."""
 
     value: float | None
     low: float
     high: float
 
     def outcome(self, width: float) -> Outcome:
-        """What follows of it, where two speeds are the same that lie no further apart than `width`, a share."""
+        """The outcome, where two speeds count as equal if they lie no further apart than `width`, a share."""
         return outcome_of(self.low, self.high, width)
 
 
@@ -126,7 +126,7 @@ LARGEST_LOG = 700.0
 
 
 def ratio_of(metric: str, estimate: Estimate, width: float, pairs: int) -> Ratio:
-    """What is recorded of a metric."""
+    """The ratio of a metric, as it is recorded."""
     logs = (estimate.value, estimate.low, estimate.high)
     value, low, high = (math.exp(log) if log is not None and -LARGEST_LOG < log < LARGEST_LOG else None for log in logs)
     return Ratio(metric=metric, outcome=estimate.outcome(width), value=value, low=low, high=high, pairs=pairs)

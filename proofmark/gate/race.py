@@ -19,7 +19,7 @@ class Side(Protocol):
     """One version of a case, ready to be timed."""
 
     def rates(self) -> Rates:
-        """Time it once more.
+        """Time the side once more.
 
         Raises:
             SideLost: it is not there any more, or said no rates.
@@ -36,7 +36,7 @@ Load = Callable[[], AbstractContextManager[tuple[Side, Side]]]
 
 @dataclass
 class Raced:
-    """What came of it."""
+    """The result of a race."""
 
     ratios: tuple[Ratio, ...] = ()
     base_first: list[bool] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Race:
         return raced
 
     def _timed(self, load: Load, metrics: Sequence[str], raced: Raced, until: Callable[[Pairs], float]) -> Pairs:
-        """All pairs of one loading."""
+        """Time all pairs of one loading."""
         pairs, begun = Pairs(metrics, self.rule.afterwards if raced.loadings else self.rule), self.clock()
         try:
             with load() as (base, head):

@@ -27,8 +27,8 @@ from proofmark.plain_json import first_of
 from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
 
 PIPES = "PROOFMARK_GATE_PIPES"
-"""That with the descriptor from which it reads, and that on which it answers where rounds are wanted of it; without
-that one it runs its case and ends."""
+"""The environment variable with the descriptor from which a side reads, and the one on which it answers where rounds
+are wanted of it; without the latter it runs its case and ends."""
 
 LONGEST = 16 << 20
 """Bytes of an answer, and of what a session printed last."""
@@ -41,7 +41,7 @@ LAST = 300
 
 
 class Judged(BaseModel):
-    """Of a verdict, by whichever version."""
+    """The verdict in a side's record, whichever version wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -50,7 +50,7 @@ class Judged(BaseModel):
 
 
 class Content(BaseModel):
-    """Of a data set or weights, by whichever version."""
+    """The identity of a data set or weights, whichever version wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -117,7 +117,7 @@ class Tree:
 
 
 class Session:
-    """A process that runs one."""
+    """A process that runs one side's session."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Session:
         rounds: bool,
         seconds: float = GRACE,
     ) -> None:
-        """Start it, for `rounds` or for the whole of a run, and for so many seconds at most.
+        """Start the process, for `rounds` or for the whole of a run, and for so many seconds at most.
 
         Raises:
             SideLost: it can't be started.
@@ -174,7 +174,7 @@ class Session:
         return task
 
     def rates(self) -> Mapping[str, float]:
-        """One round."""
+        """Time one round."""
         try:
             self._commands.write(b"round\n")
         except OSError:
@@ -182,7 +182,7 @@ class Session:
         return self._receive().rates or {}
 
     def wait(self) -> str:
-        """Until it has ended by itself; what it printed last.
+        """Wait until it has ended by itself; what it printed last.
 
         Raises:
             SideLost: it does not end.
@@ -193,7 +193,7 @@ class Session:
         return self._last_words()
 
     def end(self, patience: float = 30.0) -> None:
-        """Let it end, then end all that is left of it. A second time does nothing."""
+        """Let the process end, then end all that is left of it. A second call does nothing."""
         if self._process.returncode is not None:
             return
         self._commands.close()
@@ -214,7 +214,7 @@ class Session:
         return answer
 
     def _line(self) -> bytes:
-        """What it says next, or SideLost."""
+        """The next line that the process says, or SideLost."""
         while b"\n" not in self._heard:
             left = max(0.0, self._deadline - time.monotonic())
             if not select.select([self._answers], [], [], left)[0]:

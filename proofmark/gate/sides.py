@@ -15,6 +15,7 @@ from proofmark.gate.alike import few, other_settings, other_task, unsound, unsup
 from proofmark.gate.race import Side, SideLost
 from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
+from proofmark.record.envelope import RECORD_FILE
 
 
 class BaseUnsupported(Exception):
@@ -23,7 +24,7 @@ class BaseUnsupported(Exception):
 
 @dataclass
 class Sides:
-    """What it takes to run them.
+    """Starts both sides, and holds their tasks against each other.
 
     Attributes:
         trees: base and head.
@@ -61,7 +62,7 @@ class Sides:
 
     @contextmanager
     def loaded(self) -> Iterator[tuple[Side, Side]]:
-        """Both, anew."""
+        """Load both sides anew."""
         if not self.short_rounds:
             whole = [WholeRuns(self, tree) for tree in self.trees]
             yield whole[0], whole[1]
@@ -78,7 +79,7 @@ class Sides:
             yield base, head
 
     def start(self, tree: Tree) -> tuple[Session, Path]:
-        """A session, and where its record will be."""
+        """Start a side's session; also the place of its record."""
         results = self.folder / f"{tree.name}{next(self._numbers)}"
         options = [*self.options, *([f"--cache-dir={self.base_cache}"] if tree is self.trees[0] else [])]
         if self.short_rounds:  # what a side's rest does not stop would compute in the other's turns
@@ -88,7 +89,7 @@ class Sides:
         command = tree.command(self.module, options, results)
         environment, seconds = tree.environment(self.house), self.seconds + GRACE
         session = Session(tree, command, environment, self.run, rounds=self.short_rounds, seconds=seconds)
-        return session, results / "latest" / self.run / "record.json"
+        return session, results / "latest" / self.run / RECORD_FILE
 
     def look_at(self, tree: Tree, task: Task) -> None:
         """Accuracy, honesty and legality first; and both sides must be the same task.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class InferenceParameters(Parameters):
-    """Those of an inference case."""
+    """The parameters of an inference case."""
 
     warmup: int = Field(ge=1, description="untimed batches before the first round")
     training: Recipe | None = Field(

@@ -24,7 +24,8 @@ from proofmark.inference.plan import Plan
 from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
 from proofmark.process.warm.modules import warm_up
-from proofmark.record.events.log import Event
+from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.events.log import LOG_FILE, Event
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
 from proofmark.vendor.environment import referee_environment_of
@@ -52,8 +53,8 @@ class CaseRun(Run[RunRecord]):
         device: Assignment,
         options: RunOptions,
         on_progress: Progress,
-        launcher: Launcher | None = None,
-        imports: Sequence[str] = (),
+        launcher: Launcher | None,
+        imports: Sequence[str],
     ) -> None:
         """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
         self.config = options.with_vouched_onnx(config)
@@ -70,7 +71,7 @@ class CaseRun(Run[RunRecord]):
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._launcher = launcher
         self._processes: CaseProcesses | None = None
-        self._log = CaseLog(run_dir / "events.jsonl")
+        self._log = CaseLog(run_dir / LOG_FILE)
         self._begun: Event | None = None
 
     def begin(self) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class CaseRun(Run[RunRecord]):
         return self._end(name, outcome, time.perf_counter() - begun)
 
     def _hear(self, report: dict[str, Any]) -> None:
-        """What the case's process tells while it is at a step."""
+        """Take a report of the case's process: an event goes into the log, anything else to the progress."""
         assert self._processes is not None
         if "event" not in report:
             self._on_progress(report)
@@ -158,7 +159,7 @@ class CaseRun(Run[RunRecord]):
             raise WorkerLost(reason) from None
 
     def _noting_interrupts(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What `work` returns; an interrupt is noted, ends the process, and goes on."""
+        """What `work` returns; an interrupt is logged, ends the process, and is raised again."""
         try:
             return work()
         except BaseException:
@@ -188,7 +189,7 @@ class CaseRun(Run[RunRecord]):
         return {name: last_event["items"] / max(last_event[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
 
     def standing(self) -> RunRecord:
-        """As if the summary were done."""
+        """The record as if the summary were done, judged."""
         record = self.so_far()
         done = [step.model_copy(update={"status": "done"}) if step.name == "summary" else step for step in record.steps]
         record = record.model_copy(update={"steps": tuple(done)})
@@ -244,7 +245,7 @@ class CaseRun(Run[RunRecord]):
             outcome = {"status": "failed", "reason": ending.lost, "kind": "error"}
         self._end("summary", outcome)
         record = self._with_kept(self.so_far())
-        record.save(self.run_dir / "record.json")
+        record.save(self.run_dir / RECORD_FILE)
         self.record = record
         self._log.close()
 
@@ -253,7 +254,7 @@ class CaseRun(Run[RunRecord]):
         return all(outcome["status"] != "failed" for outcome in self._outcomes.values())
 
     def _with_kept(self, record: RunRecord) -> RunRecord:
-        """What a run that failed left is brought here and listed, and without need removed; its host is let go of."""
+        """Bring and list what a failed run left, remove what nobody needs, and release the host."""
         if self._processes and (self._options.keep_artifacts or record.failed):
             wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
             if wrong and self._launcher:
@@ -272,8 +273,8 @@ class CaseRun(Run[RunRecord]):
         return full
 
     def so_far(self) -> RunRecord:
-        """What the log says at this moment, without ending anything."""
-        return collect(self.run_dir / "events.jsonl", self._begun, self._log.seal)
+        """The record that the log gives at this moment, without ending anything."""
+        return collect(self.run_dir / LOG_FILE, self._begun, self._log.seal)
 
     def _facts(self) -> dict[str, Any]:
         compiler = self.config.compiler
@@ -285,7 +286,7 @@ class CaseRun(Run[RunRecord]):
             "compiler": compiler,
             "gate": self._options.policy.accuracy_ratio,
             "device": self._device.index,
-            "framework_held": True,  # runs of before asked a framework for no checks, and are judged as they were
+            "framework_held": True,  # older runs, which asked a framework for no checks, are judged without
             "problems": [vars(problem) for problem in self._problems],
         }
 

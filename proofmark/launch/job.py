@@ -33,7 +33,7 @@ class Spec(Protocol):
     """What a job's agents need to know: plain values, saved as a file."""
 
     def save(self, path: Path) -> None:
-        """Write it down."""
+        """Write the specification to a file."""
 
     def text(self) -> str:
         """What `save` writes."""
@@ -103,13 +103,13 @@ class Handle(ABC):
     waits = False
 
     def __init__(self, file: JobFile) -> None:
-        """Of the job that is written down there."""
+        """Take the job that a file describes."""
         self._file = file
         self._news: list[str] = []
 
     @property
     def id(self) -> str:
-        """By which others know it, on this machine."""
+        """The id by which others know it, on this machine."""
         return self._file.id
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Handle(ABC):
 
 
 class Launcher(Protocol):
-    """A back end."""
+    """A way to start jobs."""
 
     def submit(self, job: Job) -> Handle:
         """Start a job.
@@ -196,7 +196,7 @@ def caches_cleared_here() -> CachesCleared:
 class LocalHandle(Handle):
     """A job of one node on this machine."""
 
-    def __init__(self, job: Job, caches: CachesCleared | None = None) -> None:
+    def __init__(self, job: Job, caches: CachesCleared | None) -> None:
         self._caches = caches
         path = job.directory / SPEC
         job.spec.save(path)

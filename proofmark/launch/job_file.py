@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proofmark.atomic_file import write_atomically
 from proofmark.errors import UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.process.identity import ProcessIdentity
@@ -66,7 +67,7 @@ class JobFile(BaseModel):
         name: of what it is a run.
         directory: where it leaves its files, on this machine.
         user: who began it.
-        host: the name of its session's machine; empty in files of before there was one.
+        host: the name of its session's machine; empty in older files, which do not say.
         session: the process that leads it.
         agent: the process that it is, where that runs on this machine, known by its `mark`.
         hosts: those that it runs on otherwise.
@@ -131,7 +132,7 @@ class JobFile(BaseModel):
         return changed
 
     def end(self, status: Status) -> Self:
-        """It has ended; a second end is none."""
+        """The job, noted as ended; nothing changes if it was before."""
         return self if self.ended is not None else self.note(status=status, ended=time.time())
 
     def ask_to_stop(self) -> None:
@@ -143,11 +144,12 @@ class JobFile(BaseModel):
         (Path(self.directory) / STOP).touch()
 
     def is_asked_to_stop(self) -> bool:
-        """Whether somebody has, who is not its session."""
+        """Whether somebody other than its session has asked."""
         return (Path(self.directory) / STOP).exists()
 
     def state(self) -> Status:
-        """As it was written down, but 'lost' if its session is gone without a word, 'unseen' if it is elsewhere."""
+        """Its status as last noted, but 'lost' if its session is gone without a word, 'unseen' if that is on another
+        host."""
         if self.status != "running" or self.session.lives():
             return self.status
         return "unseen" if self.host not in ("", socket.gethostname()) else "lost"
@@ -167,12 +169,7 @@ class JobFile(BaseModel):
                     yield name, added
 
     def _write(self) -> None:
-        draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
-        try:
-            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            draft.replace(self.path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(self.path, self.model_dump_json(indent=1) + "\n", durable=False)
 
 
 def index_in(cache_dir: str) -> Path:
@@ -228,7 +225,7 @@ def known_jobs(index: Path) -> tuple[list[JobFile], list[str]]:
 
 
 def _forget(folder: Path) -> None:
-    """Links of jobs whose results were removed, and those of the oldest that have ended."""
+    """Remove the links of jobs whose results were removed, and of the oldest that have ended."""
     with contextlib.suppress(OSError):  # another session tidies up just now
         links = sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime)
         for number, link in enumerate(links):
@@ -237,7 +234,7 @@ def _forget(folder: Path) -> None:
 
 
 def _is_under_way(link: Path) -> bool:
-    """As far as is written down: on a service a job goes on without its session."""
+    """Whether it has not ended, as far as its file says: on a service a job goes on without its session."""
     try:
         return read_job(link).ended is None
     except UsageError:

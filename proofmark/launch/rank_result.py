@@ -47,7 +47,7 @@ class RankResult(BaseModel):
         return self.samples / self.seconds
 
     def save(self, folder: Path) -> None:
-        """Write it down.
+        """Write the result to a file.
 
         Raises:
             OSError: no space, no permission.
@@ -57,7 +57,7 @@ class RankResult(BaseModel):
 
 
 def rank_results(folder: Path) -> list[RankResult]:
-    """Those in a node's folder, by rank.
+    """The results in a node's folder, by rank.
 
     Raises:
         ValueError: one is none; the text names it.

@@ -1,4 +1,4 @@
-"""A job by its id, whichever session began it and whatever became of that: a handle like its own."""
+"""A job by its id, whichever session began it and whatever has become of that session: a handle like its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reattach(index: Path, identifier: str) -> Reattached:
 
 
 def reattached(file: JobFile) -> Reattached:
-    """The job that is written down there.
+    """The handle of the job that a file describes.
 
     Raises:
         ProofmarkError: it is a service's whose launcher is not there, or lacks what it needs.
@@ -53,11 +53,11 @@ class Reattached(Handle):
 
     @property
     def file(self) -> JobFile:
-        """As it is written down."""
+        """The job's file as last read."""
         return self._file
 
     def status(self) -> Status:
-        """As its session wrote it down last, 'lost', or 'unseen'.
+        """As its session last noted it, 'lost', or 'unseen'.
 
         Raises:
             UsageError: its file is there no more, or damaged.
@@ -125,7 +125,7 @@ class ReattachedAtService(Reattached):
         self._service = service
 
     def status(self) -> Status:
-        """As its session wrote it down last; of one whose session is gone, as the service has it. Its logs come too.
+        """As its session last noted it; if the session is gone, as the service has it. Its logs are fetched too.
 
         Raises:
             ServiceError: that can't be asked.
@@ -173,7 +173,7 @@ class ReattachedAtService(Reattached):
         self._file = self._file.end(ENDS[view.state])
 
     def _running(self) -> RunningJob | None:
-        """By its id, or its name; None where it was never created."""
+        """The job by its id, or else its name; None where it was never created."""
         at = self._file.service
         if at is not None and at.id is None:
             at = at.model_copy(update={"id": self._service.find(at.name)})

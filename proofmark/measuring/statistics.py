@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from proofmark.record.parts import Rate
+from proofmark.record.policy import TAILS
 
 CONFIDENCE = 0.99
 
@@ -80,8 +81,8 @@ def discardable(percentile: float, count: int) -> int:
     return most
 
 
-def supported_percentiles(values: Sequence[float], tails: Sequence[float] = (90, 95, 99, 99.9)) -> dict[str, float]:
-    """The median, and those tail percentiles for which there are enough samples, named p50, p90, ...
+def supported_percentiles(values: Sequence[float]) -> dict[str, float]:
+    """The median and those of `TAILS` for which there are enough samples, named p50, p90, ...
 
     A tail percentile is LoadGen's conservative estimate: of the `discardable` worst samples all but one are left out,
     and the largest of the rest is it. So it is met with 99 % confidence.
@@ -89,7 +90,7 @@ def supported_percentiles(values: Sequence[float], tails: Sequence[float] = (90,
     ordered = sorted(values)
     count = len(ordered)
     found = {"p50": ordered[(count - 1) // 2]} if count >= samples_needed(50) else {}
-    for percentile in tails:
+    for percentile in TAILS:
         discarded = discardable(percentile, count)
         if discarded:
             found[f"p{percentile:g}"] = ordered[count - discarded]

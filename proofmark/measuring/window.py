@@ -69,7 +69,7 @@ class Rests(Protocol):
     """A target whose process can be held still while it isn't asked."""
 
     def rest(self) -> None:
-        """Have it do nothing until its next call."""
+        """Keep its process from doing anything until its next call."""
 
 
 def foo_time_declared(compute: Compute) -> str | None:
@@ -79,7 +79,7 @@ def foo_time_declared(compute: Compute) -> str | None:
 
 @dataclass(frozen=True)
 class Window:
-    """One call and what came of it.
+    """One call and its result.
 
     Attributes:
         given: the inputs where the engine saw them.

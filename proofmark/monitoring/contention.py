@@ -53,7 +53,7 @@ class ContentionMeter:
 
 
 def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
-    """Of several spans, each with its seconds, the shares over all of them; None of none."""
+    """The shares over several spans together, each given with its seconds; None where there are none."""
     total = sum(seconds for seconds, _ in parts)
     if not total:
         return None
@@ -66,10 +66,10 @@ def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
     return Contention(**mean, clock_mhz=min(clocks, default=None), beyond=tuple(beyond))
 
 
-def clock_mhz(sys: Path = Path("/sys")) -> float | None:
+def clock_mhz() -> float | None:
     """The mean clock of the processor's cores at this moment; None where it can't be read."""
     found = []
-    for path in sys.glob(FREQUENCIES):
+    for path in Path("/sys").glob(FREQUENCIES):
         with contextlib.suppress(OSError, ValueError):
             found.append(int(path.read_text(encoding="ascii")) / 1000)
     return sum(found) / len(found) if found else None

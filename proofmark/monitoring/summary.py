@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from proofmark.errors import reason
 from proofmark.record.parts import Monitoring, Series
 from proofmark.vendor.monitor_log import DeviceSample, Rubbish, Sample, devices_of, read_samples
 
@@ -22,7 +23,7 @@ POINTS, DEVICES, MOST_NAMED = 300, 64, 16
 vendor's word."""
 
 LATE = 0.1
-"""Of a window, before the first reading."""
+"""Share of a window that may pass before the first reading."""
 
 DEVICE_SERIES = {
     "utilisation": ("utilization", "share"),
@@ -79,6 +80,17 @@ def summarise(
         failures=tuple(problems),
         isolation=isolation,
     )
+
+
+def monitoring_of(
+    path: Path, window: Window | None, items: int, failures: Sequence[str], timed: Sequence[Window] = ()
+) -> Monitoring | None:
+    """What `summarise` returns; a log that cannot be used is one of the failures. Args: as of `summarise`."""
+    try:
+        return summarise(path, window, items, failures, timed)
+    except (ValueError, OverflowError, OSError) as error:
+        why = f"the monitor's log cannot be used: {reason(error)}"
+        return Monitoring(samples=0, window=window, failures=(*failures, why))
 
 
 class _Seen:

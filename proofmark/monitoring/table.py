@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-import secrets
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from proofmark.atomic_file import write_atomically
 from proofmark.vendor.monitor_log import Sample, read_samples
 
 HOST = ("time", "cpu", "memory", "package_energy_j")
@@ -39,16 +40,12 @@ def write_tables(run_dir: Path) -> None:
 
 
 def _write(path: Path, samples: list[Sample]) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
-    try:
-        with draft.open("x", encoding="utf-8", newline="") as stream:
-            table = csv.writer(stream, lineterminator="\n")
-            table.writerow((*HOST, *DEVICE))
-            for sample in samples:
-                table.writerows(_rows(sample))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow((*HOST, *DEVICE))
+    for sample in samples:
+        table.writerows(_rows(sample))
+    write_atomically(path, text.getvalue(), durable=False)
 
 
 def _rows(sample: Sample) -> Iterator[list[object]]:

@@ -87,12 +87,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process, and its group."""
+        """The id of its process, and of its group."""
         return self._process.pid
 
     @property
     def identity(self) -> ProcessIdentity:
-        """Its process by more than a number."""
+        """Its process, identified by more than a number."""
         return ProcessIdentity.of(self.pid)
 
     @property

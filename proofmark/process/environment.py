@@ -37,30 +37,25 @@ _ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@")
 """An address with a password in it, as a CI has of its repository."""
 
 
-def passed_on(environment: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
-    """Those of the variables that a child has.
-
-    Args:
-        environment: its parent's.
-        declared: names that pass beside those on the list; one may end in *.
-    """
-    patterns = (*LISTED, *_names(environment), *declared)
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those variables of a parent's environment that its child inherits: on the list, or let pass by `PASSES`."""
+    patterns = (*LISTED, *_names(environment))
     return {name: value for name, value in environment.items() if passes(name, patterns, value)}
 
 
 def passes(name: str, patterns: Iterable[str], value: str = "") -> bool:
-    """Whether a variable is meant by one of them."""
+    """Whether one of the patterns lets a variable pass."""
     by_pattern = not (_SECRET.search(name) or holds_password(value))
     return any(name == each or (by_pattern and fnmatch.fnmatchcase(name, each)) for each in patterns)
 
 
 def holds_password(value: str) -> bool:
-    """Whether it is an address with a password in it."""
+    """Whether a value is an address with a password in it."""
     return _ADDRESS.search(value) is not None
 
 
 def let_pass(names: Iterable[str]) -> None:
-    """Have variables pass to all that this process starts from now on; a name may end in *."""
+    """Let variables pass to all that this process starts from now on; a name may end in *."""
     os.environ[PASSES] = ",".join(dict.fromkeys((*_names(os.environ), *names)))
 
 
@@ -82,7 +77,7 @@ def begun_with(
 
 
 def handed_on(given: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
-    """Variables that are given on purpose, and word to who has them that its children have them too.
+    """The variables that a child is given on purpose, with word to it that its own children have them too.
 
     Args:
         given: those; names that it lets pass itself do so.
@@ -102,7 +97,7 @@ def quiet_environment() -> dict[str, str]:
 
 
 def tidy_environment(cache: Path) -> dict[str, str]:
-    """That, and what keeps a process from leaving things in the user's home or in /tmp."""
+    """`quiet_environment`, and what keeps a process from leaving things in the user's home or in /tmp."""
     compiled = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
     return _unless_set(compiled) | quiet_environment()
 

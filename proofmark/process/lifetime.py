@@ -23,14 +23,17 @@ MARK = "PROOFMARK_RUN_ID"
 WITHIN = "PROOFMARK_WITHIN_RUN"
 """That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
+SWEEP = 5.0
+"""Seconds after which `end_marked` gives up on processes that go on starting others."""
+
 PR_SET_PDEATHSIG = 1
 
 NOBODY = "0" * 32
-"""As long as a mark, and none: in what is forked warm its own takes its place."""
+"""No mark, but as long as one: what is forked from the warm process writes its own over it."""
 
 
 class Leader(Protocol):
-    """What is needed of a child that leads a process group, be it a `Popen` or not."""
+    """What is needed of a child that leads a process group, `Popen` or not."""
 
     pid: int
     stdin: IO[bytes] | None
@@ -40,11 +43,11 @@ class Leader(Protocol):
         """Its exit code once it was waited for, negative for a signal."""
 
     def wait(self) -> int:
-        """Until it has ended; its exit code."""
+        """Wait for its end; its exit code."""
 
 
 def marked(mark: str) -> dict[str, str]:
-    """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
+    """Variables by which a child, and all that it starts, is known: its own mark, and that of this process."""
     return {MARK: mark, WITHIN: os.environ.get(MARK) or NOBODY}
 
 
@@ -67,7 +70,8 @@ def end_with(parent: int) -> None:
 
 
 def tidy_at_exit(leaves_results: bool = False) -> None:
-    """Have this process's own end, also by an error, do what its parent would have done, where that is gone.
+    """Have this process, when it ends in any way short of being killed, do what its parent would have done, if that is
+    gone.
 
     A thread that waits for the parent's end and then tidies may be overtaken: the main one fails as soon as what it
     works with is gone, and takes the process along.
@@ -137,7 +141,7 @@ def end_group(process: Leader) -> None:
 
 
 def end_family(process: Leader) -> None:
-    """That, and the groups of what descends from it, which may have wiped the mark from its environment.
+    """Kill the groups of `process` and of what descends from it, which may have wiped the mark from its environment.
 
     It is stopped before they are looked for: it starts no more, and its children's ids stay theirs.
     """
@@ -164,15 +168,15 @@ def end_descendants(pid: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def end_marked(mark: str, patience: float = 5.0) -> None:
+def end_marked(mark: str) -> None:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
-    Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
-    A process that cleared its environment is not found; by no mark at all none is known.
+    Looks again after each kill, since a process may have started another meanwhile; gives up after `SWEEP` seconds.
+    A process that cleared its environment is not found; an empty mark matches none.
     """
     if not mark:
         return
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + SWEEP
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
         time.monotonic() < deadline
     ):

@@ -1,4 +1,4 @@
-"""From which level on a process prints what is logged in it, by the suite and by a vendor's code."""
+"""The level from which on a process prints log messages, the suite's and a vendor's code's."""
 
 from __future__ import annotations
 

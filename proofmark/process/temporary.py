@@ -33,7 +33,7 @@ def _temporary_base() -> str:
 
 
 def remove_own_temporary_directory() -> None:
-    """What the parent that made it would have done, were it not gone."""
+    """Remove it in place of the parent that made it, which is gone."""
     directory = Path(os.environ.get("TMPDIR", ""))
     if directory.name.startswith(TEMPORARY):
         remove(directory)

@@ -28,8 +28,8 @@ def yield_to_others() -> None:
 
 
 def in_the_background(call: Callable[[], T]) -> T:
-    """What it returns, or raises, in a thread that yields to others: this one keeps its priority, which only root could
-    give back."""
+    """Call in a thread that yields to others; return or raise what the call does. This thread keeps its priority, which
+    only root could give back."""
     with ThreadPoolExecutor(1, initializer=yield_to_others) as pool:
         return pool.submit(call).result()
 

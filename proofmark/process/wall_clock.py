@@ -21,7 +21,8 @@ def now() -> float:
 
 
 def _epoch() -> int:
-    """As the starting process said, if it runs on this machine; else as the clock shows now."""
+    """The epoch of this clock: as the starting process said, if that runs on this machine; else as the clock shows
+    now."""
     inherited_boot, _, offset = os.environ.get(EPOCH, "").rpartition(" ")
     if inherited_boot == boot() and offset.isdecimal():
         return int(offset)

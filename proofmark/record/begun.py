@@ -1,4 +1,4 @@
-"""What every suite's record takes from its log: from the event that its run began with, and of how that went."""
+"""What every suite's record takes from its log: from the event that its run began with, and how far the run came."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.record.events.log import Event
+from proofmark.record.events.types import fields_of
+from proofmark.record.parts import Identity
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 
@@ -31,9 +33,14 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
 
 
 def how_far(last: Mapping[str, Event]) -> dict[str, Any]:
-    """The fields that say how far a session came with it, by the last event of each kind."""
+    """The fields that say how far a run came, by the last event of each kind."""
     return {
         "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
         "partial": "partial" in last,
         "stopped": "stopped" in last,
     }
+
+
+def identity_of(event: Event | None) -> Identity | None:
+    """The data or the weights that an event identifies; None without an event."""
+    return Identity.model_validate(fields_of(event, Identity)) if event else None

@@ -22,24 +22,24 @@ LONGEST, LARGEST = 1 << 20, 1 << 30
 """Bytes of a line, and of a file: no more is written, and no more is read."""
 
 DIGITS = 16
-"""Of its digest, in a file's name."""
+"""Digits of its digest in a file's name."""
 
 P = TypeVar("P", bound=Part)
 
 
 class Beside(Part):
-    """What is in such a file."""
+    """The number of parts in such a file, and its digest."""
 
     items: int = Field(ge=0, lt=1 << 31)
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the file")
 
     def file(self, name: str) -> str:
-        """What its file is called: one of another content is another file."""
+        """The file's name, which depends on its content."""
         return f"{name}.{self.sha256[:DIGITS]}.jsonl"
 
 
 def beside(parts: Iterable[Part], write: Callable[[bytes], object] = len) -> Beside:
-    """What the file of these parts is.
+    """Number and digest of these parts, as a file would have them.
 
     Args:
         write: takes each of its lines.
@@ -75,7 +75,7 @@ def write_beside(parts: Iterable[Part], folder: Path, name: str) -> Path:
 
 
 def remove_others(folder: Path, name: str, kept: Path | None) -> None:
-    """Remove what earlier records left, now that none speaks of it.
+    """Remove the files of earlier records, which no record refers to any more.
 
     Raises:
         OSError: no permission.
@@ -86,7 +86,7 @@ def remove_others(folder: Path, name: str, kept: Path | None) -> None:
 
 
 def read_beside(path: Path, known: Beside, kind: type[P]) -> tuple[P, ...]:
-    """The parts that a record's file says are there. Read line by line.
+    """The parts that a record refers to, read line by line.
 
     Raises:
         UsageError: it can't be read, is not a regular file, has another content or a line that is no such part.

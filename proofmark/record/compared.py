@@ -1,4 +1,4 @@
-"""A run's speed beside that of a baseline: what was compared, pair by pair, and what came of it."""
+"""A run's speed beside that of a baseline: what was compared, pair by pair, and the outcome."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ratio(Part):
     )
 
     def outcome_at(self, width: float, needed: int) -> Outcome:
-        """What is known of it where two speeds are the same that lie no further apart than `width`, a share.
+        """The outcome, where two speeds count as equal if they lie no further apart than `width`, a share.
 
         All loadings must say it, and that it differs must be said by as many as are `needed`.
         """
@@ -102,10 +102,10 @@ def _outcome_within(bounds: Bounds, width: float) -> Outcome:
 
 
 def outcome_of(low: float, high: float, width: float) -> Outcome:
-    """What follows of the logarithm of a ratio between two bounds, maybe infinite: all of it must lie on one side of
-    what is the same, or within that.
+    """The outcome for a logarithm of a ratio between two bounds, maybe infinite: all of it must lie within `width` of
+    equal, or on one side beyond that.
 
-    That reaches as far either way: half as fast is as far from the same as twice as fast.
+    `width` reaches as far either way: half as fast is as far from equal as twice as fast.
     """
     bound = -math.log1p(-width)
     if high < -bound:
@@ -115,8 +115,8 @@ def outcome_of(low: float, high: float, width: float) -> Outcome:
     return Outcome.SAME if -bound < low and high < bound else Outcome.AMBIGUOUS
 
 
-def judge_compared(compared: Compared | None, width: float | None = None) -> Verdict:
-    """What a comparison says of a run: PASS where there is none.
+def judge_compared(compared: Compared | None, width: float | None) -> Verdict:
+    """The verdict on a comparison: PASS where there is none.
 
     Args:
         compared: the comparison. Of a case that is new nothing can have become slower.

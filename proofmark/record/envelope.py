@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
+from proofmark.atomic_file import write_atomically
 from proofmark.errors import Problem, UsageError, harmless, reason
 from proofmark.plain_json import first_of, read_json
 from proofmark.record.compared import Compared
@@ -22,6 +21,9 @@ from proofmark.rules.legality import Override
 from proofmark.wall.isolation import Isolation
 
 SCHEMA_VERSION: Final = 3
+
+RECORD_FILE: Final = "record.json"
+"""The record's name in the folder of its run."""
 
 
 class CaseRecord(Part):
@@ -103,23 +105,25 @@ class CaseRecord(Part):
 
     @property
     def failed(self) -> bool:
-        """Whether somebody will want to know why. What any other run made, the next one makes again."""
+        """Whether the run needs looking into, so that what it left is kept. What any other run made, the next one makes
+        again."""
         return self.verdict is not None and self.verdict.kind.failed
 
     @property
     def isolated(self) -> Literal["wall", "process"]:
-        """What every process that ran the vendor's code was kept from the rest by."""
+        """How every process that ran the vendor's code was isolated, at least."""
         kept = [*self.isolation.values()]
         return "wall" if kept and all(each.kind == "wall" for each in kept) else "process"
 
     @property
     def claimed(self) -> frozenset[RestsOn]:
-        """What of the run is only claimed by processes with vendor's code: all, where a suite says nothing of it."""
+        """What of the run is only claimed by processes with vendor's code: everything, unless the suite says
+        otherwise."""
         return frozenset(RESTS_ON)
 
     @property
     def unrankable(self) -> list[str]:
-        """Why it is to be set beside nobody's though it passed, whatever the policy; nothing of one that may be."""
+        """Why it must not be ranked though it passed, whatever the policy; empty if it may be."""
         return []
 
     @property
@@ -139,11 +143,11 @@ class CaseRecord(Part):
         return size if isinstance(size, int) else None
 
     def text(self) -> str:
-        """What its file holds."""
+        """The content of its file."""
         return self.model_dump_json(indent=1) + "\n"
 
     def whole(self, folder: Path) -> Self:
-        """What was read from its file, with what lies beside that in its folder.
+        """The record that was read from a file, completed by what lies beside the file in its folder.
 
         Raises:
             UsageError: that is not what was saved.
@@ -156,15 +160,7 @@ class CaseRecord(Part):
         Raises:
             OSError: no space, no permission.
         """
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
-        try:
-            with draft.open("x", encoding="utf-8") as stream:
-                stream.write(self.text())
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(path, self.text())
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -181,7 +177,7 @@ Kind = TypeVar("Kind", bound=CaseRecord)
 
 
 def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
-    """What a record's file holds, if it is of one of these schema versions.
+    """The plain value in a record's file, if it is of one of these schema versions.
 
     Raises:
         UsageError: unreadable, or of another version.
@@ -199,7 +195,7 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
 
 
 def of_version(raw: Any, path: Path, versions: Collection[int]) -> dict[str, Any]:
-    """The plain value of a record's file, if it is of one of these schema versions.
+    """A record's plain value, if it is of one of these schema versions.
 
     Raises:
         UsageError: it is of another.
@@ -212,7 +208,7 @@ def of_version(raw: Any, path: Path, versions: Collection[int]) -> dict[str, Any
 
 
 def validated(kind: type[Kind], raw: Mapping[str, Any], path: Path) -> Kind:
-    """The record that a file holds.
+    """The record that a plain value describes.
 
     Raises:
         UsageError: it is none of this kind.

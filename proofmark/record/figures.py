@@ -76,7 +76,7 @@ class Figure(Part):
         return f"{self.of} {self.label}" if self.of else self.label
 
     def known_as(self, key: str, **changes: Any) -> Figure:
-        """The same by another key, for a table of all runs."""
+        """The same figure by another key, for a table of all runs."""
         return self.model_copy(update={"key": key, "repeats": self.key, **changes})
 
 

@@ -16,11 +16,11 @@ WITHOUT_FIGURES = 2
 
 
 class Readable(Protocol):
-    """What of a suite reading its records needs."""
+    """What reading a suite's records needs of the suite."""
 
     @property
     def record_type(self) -> type[CaseRecord]:
-        """What its records are."""
+        """The type of its records."""
 
     def figures(self, record: Any) -> Sequence[Figure]:
         """All figures of a record."""
@@ -55,7 +55,7 @@ def load_written(path: Path, find: Find) -> tuple[CaseRecord, int]:
 
 
 def parse_record(text: str, path: Path, find: Find) -> CaseRecord:
-    """The record of a text, as the process told it that wrote the file at `path`.
+    """The record that a text describes, as the process that wrote the file at `path` sent it.
 
     Raises:
         UsageError: as `load_record`.

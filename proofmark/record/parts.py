@@ -23,10 +23,10 @@ class Part(BaseModel):
     """Fields that are a speed or tell of one: no report shows them where the verdict withholds speeds."""
 
     ADDED: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are null in records of before, whose logs tell them: a record is judged by what those say."""
+    """Fields that are null in older records, though their logs tell them: a record is judged by what those say."""
 
     def speeds(self) -> frozenset[str]:
-        """Those of this very part."""
+        """Names of the fields of this very part that tell of a speed."""
         return self.SPEEDS
 
 
@@ -216,7 +216,7 @@ class Check:
 
     @classmethod
     def read(cls, event: Mapping[str, Any]) -> Check:
-        """That of an event, which may have other fields beside a check's.
+        """The check that an event tells of; the event may have further fields.
 
         Raises:
             ValidationError: a field is of another type.

@@ -117,7 +117,7 @@ class Policy(Strict):
 
     @property
     def sha256(self) -> str:
-        """Of all values, as canonical JSON."""
+        """The digest of all values, as canonical JSON."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -34,11 +34,6 @@ class Aim(BaseModel):
     target: float | None = Field(None, description="in the value's unit, of either sign; null: it is only shown")
     better: Better = "higher"
 
-    @field_validator("target", mode="before")
-    @classmethod
-    def _whole_number_is_a_float(cls, value: object) -> object:
-        return float(value) if type(value) is int else value
-
     def reached(self, value: float) -> bool:
         """Whether a value is good enough; without a target any is. What is no number reaches nothing."""
         return self.target is None or reaches(value, self.target, self.better)
@@ -74,11 +69,6 @@ class JudgedBy(BaseModel):
     @classmethod
     def _has_a_headline(cls, values: Any) -> Any:
         return with_headline(values) if isinstance(values, dict) and values.get("metrics") is not None else values
-
-    @field_validator("target", mode="before")
-    @classmethod
-    def _target_is_a_float(cls, value: object) -> object:
-        return float(value) if type(value) is int else value
 
     @field_validator("metrics")
     @classmethod

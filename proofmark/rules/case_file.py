@@ -116,11 +116,6 @@ class Parameters(JudgedBy):
     def _flops_is_a_product(cls, value: object) -> float:
         return parse_product(value)
 
-    @field_validator("max_noise", mode="before")
-    @classmethod
-    def _whole_number_is_a_float(cls, value: object) -> object:
-        return float(value) if type(value) is int else value
-
 
 class Layer(BaseModel):
     """Values of one layer: a suite's common base, a case, or one of its profiles."""

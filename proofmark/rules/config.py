@@ -110,7 +110,8 @@ class EffectiveConfig(Mapping[str, Any]):
 
     @property
     def hash(self) -> str:
-        """Of the task: suite, case, profile, vendor, parameters, configurations; SHA-256 of canonical JSON, in hex."""
+        """Identifies the task: SHA-256, in hex, of suite, case, profile, vendor, parameters and configurations as
+        canonical JSON."""
         task = {key: value for key, value in self.as_dict().items() if key not in ("host", "overrides", "source")}
         canonical = json.dumps(task, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""In what a configuration is another than the one that something was begun with."""
+"""How a configuration differs from the one that something was begun with."""
 
 from __future__ import annotations
 

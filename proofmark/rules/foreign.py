@@ -42,7 +42,7 @@ def load_no_python(path: Path, model: type[M], made: str) -> M:
 
 
 def _is_python(path: Path) -> bool:
-    """Of a file that our reader took exception to. A pipe has been read by then."""
+    """Whether a file that our reader refused is Python. A pipe has been read by then."""
     try:
         return path.is_file() and _ASSIGNS.search(text_of(path)) is not None
     except ConfigurationError:

@@ -32,7 +32,7 @@ def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
 
 
 def problems_without_engines(config: EffectiveConfig) -> list[Problem]:
-    """Of a suite that has no engines, and no figure by another's FLOPs, what is wrong with asking for these."""
+    """Refuse options that mean nothing for a suite without engines: --engine-user, and MFU by another's FLOPs."""
     problems = []
     if config.host.flops_convention != "counted":
         what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: remove it"

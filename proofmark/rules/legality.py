@@ -100,7 +100,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Held:
-    """What came of one layer."""
+    """The overrides of a layer that are legal, and what is wrong with the others."""
 
     applied: tuple[Override, ...]
     problems: tuple[Problem, ...]

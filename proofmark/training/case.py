@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TrainingParameters(Parameters):
-    """Those of a training case."""
+    """The parameters of a training case."""
 
     better: Literal["higher", "lower"]
     schedule: Literal["one_cycle", "linear", "step", "constant"]
@@ -41,7 +41,7 @@ class TrainingParameters(Parameters):
 
 
 def rate_share(config: EffectiveConfig, steps: int, step: int) -> float:
-    """The share of the learning rate that a step is taken with, counted from 0 of `steps`."""
+    """The share of the learning rate at a step, counted from 0 of `steps`."""
     rising: int = round(config.get("warmup", 0.0) * steps)
     if step < rising:
         return (step + 1) / (rising + 1)

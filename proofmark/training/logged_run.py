@@ -1,4 +1,4 @@
-"""A case that is trained, once or by a search: its session's log from `run_begin` to `run_end`, and its record."""
+"""A run that trains, once or by a search: the session's log from `run_begin` to `run_end`, and the record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.record.events.log import Event
+from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.events.log import LOG_FILE, Event
 from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy
@@ -20,7 +21,7 @@ from proofmark.vendor.registry import FoundVendor
 
 
 class LoggedRun(Run[R]):
-    """Nothing is trained of an illegal configuration, nor on a processor in a chip's place, nor at a
+    """A run that trains. It trains nothing with an illegal configuration, on a processor in a chip's place, or at a
     precision that the vendor does not declare."""
 
     def __init__(
@@ -37,21 +38,22 @@ class LoggedRun(Run[R]):
         self._found, self._packages, self._policy = found, packages, policy
         self._unsupported = _unsupported(config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
-        self._log = ChainedLog(run_dir / "events.jsonl")
+        self._log = ChainedLog(run_dir / LOG_FILE)
         self._begun: Event | None = None
         self._done = False
 
     @abstractmethod
     def _facts(self) -> Mapping[str, Any]:
-        """What `run_begin` says of its own suite's."""
+        """Fields that the suite adds to `run_begin`."""
 
     @abstractmethod
     def _collect(self, begun: Event | None, going_on: bool) -> R:
-        """What the logs say; `begun` is what this process wrote itself, and `going_on` whether it still writes."""
+        """The record that the logs give; `begun` is the first event, and `going_on` says whether the run still
+        writes."""
 
     @abstractmethod
     def _kept(self, record: R) -> tuple[Kept, ...]:
-        """Files of a run that failed."""
+        """Files that a failed run has left."""
 
     def begin(self) -> None:
         """Write down what is to be run."""
@@ -68,13 +70,13 @@ class LoggedRun(Run[R]):
             self._begun = self._log.write("run_begin", **shared, **vendor_facts, **self._facts())
 
     def _is_to_be_done(self) -> bool:
-        """Whether it may be, and was not yet: once."""
+        """Whether to train: if that is allowed, and on the first call only."""
         self.begin()
         again, self._done = self._done, True
         return not (again or self._refused)
 
     def so_far(self) -> R:
-        """What the logs say at this moment, without ending anything."""
+        """The record that the logs give at this moment, without ending anything."""
         self.begin()
         return self._collect(self._begun, going_on=True)
 
@@ -94,7 +96,7 @@ class LoggedRun(Run[R]):
             self._log.write("run_end")
             record = self._collect(self._begun, going_on=False)
             self.record = record.model_copy(update={"kept": self._kept(record)})
-            self.record.save(self.run_dir / "record.json")
+            self.record.save(self.run_dir / RECORD_FILE)
             self._log.close()
         return self.record
 

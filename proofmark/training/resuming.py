@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.record.events.log import read_events
+from proofmark.record.events.log import LOG_FILE, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.differing import differing
 from proofmark.training.outcome.event_types import SESSION_EVENTS
@@ -21,11 +21,11 @@ def trained_by(config: EffectiveConfig) -> str:
 
 
 def begun_otherwise(folder: Path, config: EffectiveConfig) -> str:
-    """With which other settings the run of a folder was begun, in part of a line; empty where nothing says so.
+    """Other settings with which the run in a folder was begun, in part of a line; empty where nothing says so.
 
     Raises:
         OSError: its log can't be read.
     """
-    begins = (event for event in read_events(folder / "events.jsonl", SESSION_EVENTS) if event["event"] == "run_begin")
+    begins = (event for event in read_events(folder / LOG_FILE, SESSION_EVENTS) if event["event"] == "run_begin")
     begun = next(begins, None)
     return differing(begun["config"], config, NOT_TRAINED_BY) if begun else ""

@@ -102,9 +102,9 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         self._launcher, self._options, self._on_progress, self._imports = launcher, options, on_progress, imports
 
     def train(self) -> None:
-        """All runs, one after another, unless the configuration is illegal or the precision none of the vendor's.
+        """Train once per seed, unless the configuration is illegal or the vendor does not declare the precision.
 
-        An interrupt ends the run, and goes on.
+        An interrupt ends the run and is raised again.
         """
         if not self._is_to_be_done():
             return
@@ -120,7 +120,8 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         return of_training(record, self.run_dir, shared / Path(*self.run_dir.parts[-4:]) if shared else None)
 
     def _round(self, number: int) -> bool:
-        """One run; whether another seed is worth it: all ranks came to their end, or failed in their numbers alone."""
+        """Train from one seed; return whether another seed is worth it: all ranks came to their end, or only their
+        numbers failed."""
         directory = self.run_dir / f"round{number}"
         directory.mkdir()
         spec = self._spec(directory, number)
@@ -144,7 +145,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         self._on_progress({"note": note})
 
     def _tell(self, number: int, event: Event) -> None:
-        """Rank 0's progress."""
+        """Pass on rank 0's progress."""
         if event["event"] == "steps":
             phase = f"training, run {number}/{self.config.repeat}" if self.config.repeat > 1 else "training"
             progress = {"phase": phase, "step": event["step"], "steps": event["total_steps"], "items": event["samples"]}
@@ -192,5 +193,5 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             "nproc": self._scale.nproc,
             "devices": self._scale.nnodes if on_processor else self._scale.world,
             "audited": self._options.audited,
-            "fed": True,  # ranks of before loaded their data themselves, and are judged as they were
+            "fed": True,  # older runs, in which ranks loaded their data themselves, are judged without
         }

@@ -64,5 +64,5 @@ class TrainingSpec(RunSpec):
         return Path(self.checkpoints or Path(self.directory) / "checkpoints")
 
     def moved(self, layout: HostLayout) -> Self:
-        """The same run where things lie elsewhere."""
+        """The same run, for another layout of a host."""
         return replace(super().moved(layout), master=layout.master)

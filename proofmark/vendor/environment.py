@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
 from proofmark.process.environment import tidy_environment
-from proofmark.rules.yaml.typed import load_model
+from proofmark.rules.yaml.typed import load_model, numbers_as_text
 
 FILE = "environment.yaml"
 
@@ -71,14 +71,6 @@ def _is_a_line(value: str) -> str:
     return value
 
 
-def _as_text(variables: Any) -> Any:
-    if not isinstance(variables, dict):
-        return variables
-    return {
-        key: str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for key, v in variables.items()
-    }
-
-
 def _is_a_requirement(text: str) -> str:
     try:
         requirement = Requirement(text[: LONGEST + 1])
@@ -102,7 +94,7 @@ class Needs(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    variables: Annotated[dict[Variable, Value], BeforeValidator(_as_text)] = Field(default_factory=dict)
+    variables: Annotated[dict[Variable, Value], BeforeValidator(numbers_as_text)] = Field(default_factory=dict)
     requirements: Annotated[tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...], Field(max_length=MOST)] = ()
 
 

@@ -29,7 +29,7 @@ class FromSource(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """As the first of the other finders has it; none of what is not the package's."""
+        """As the first of the other finders has it; None for what is not the package's."""
         if not f"{fullname}.".startswith(f"{self._package}."):
             return None
         others = (finder for finder in sys.meta_path if not isinstance(finder, FromSource))

@@ -93,7 +93,7 @@ class IsolationSettings(BaseModel):
         return self
 
     def device_files(self) -> list[Path]:
-        """Those that are there."""
+        """The device files that are there."""
         found = {path for pattern in (*KERNELS, *self.devices) for path in glob.glob(pattern)}
         led = {path: os.path.realpath(path) for path in sorted(found)}
         return [
@@ -118,7 +118,7 @@ class VendorPlace:
 
     @classmethod
     def of(cls, name: str, vendors_dir: Path) -> VendorPlace:
-        """That of a vendor.
+        """The place of a vendor.
 
         Raises:
             UsageError: unknown or ambiguous, or its package can't be found.

@@ -70,7 +70,7 @@ class Rubbish:
     first: str = ""
 
     def add(self, number: int, what: str) -> None:
-        """One more, the log's line `number`."""
+        """Count one more, which is the log's line `number`."""
         self.lines += 1
         self.first = self.first or harmless(f"line {number}: {what}")
 
@@ -113,7 +113,7 @@ class _Thinned:
 
 
 def _every(path: Path, rubbish: Rubbish) -> Iterator[Sample]:
-    """Each sample of a log; what is none goes to the rubbish."""
+    """Each sample of a log; lines that are none are counted as rubbish."""
     latest, read = 0.0, 0
     for number, line in enumerate(_lines(path), 1):
         try:
@@ -146,7 +146,7 @@ def _beside(device: DeviceSample) -> int:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Of one that is too long its pieces, which are no samples."""
+    """The lines of a log; of one that is too long its pieces, which are no samples."""
     if path.exists():
         with path.open("rb") as stream:
             while stream.tell() < LARGEST and (line := stream.readline(LONGEST)):

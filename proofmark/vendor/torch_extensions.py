@@ -13,13 +13,13 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def hold_back() -> None:
-    """Have torch's import bring none along, here and in what this process starts."""
+    """Keep torch's import from loading extensions, here and in what this process starts."""
     os.environ[AUTOLOAD] = "0"
 
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Have it bring none along meanwhile, here: what this process starts later may need them."""
+    """Keep torch's import from loading extensions meanwhile, here alone: what this process starts may need them."""
     before = os.environ.get(AUTOLOAD)
     hold_back()
     try:
@@ -30,7 +30,7 @@ def held_back() -> Iterator[None]:
 
 
 def load() -> None:
-    """What torch would have loaded when it was imported, where there is any."""
+    """Load the extensions that torch would have loaded when it was imported."""
     if installed("torch.backends"):
         import torch
 

@@ -31,7 +31,7 @@ class Expected(BaseModel):
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """By what it is found."""
+        """The key by which the entry is found."""
         return self.case, self.compiler, self.precision
 
 

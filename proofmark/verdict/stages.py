@@ -28,7 +28,7 @@ def illegalities(record: CaseRecord) -> list[str]:
 
 
 def parts_left_out(record: CaseRecord) -> list[str]:
-    """That not all of the case was run."""
+    """Say that not all of the case was run."""
     if record.stopped:
         return ["the session was stopped before all of the case's tests (-x, --maxfail)"]
     return ["only some tests of the case were selected"] if record.partial else []
@@ -43,7 +43,7 @@ def damaged_lines(record: CaseRecord, log: str) -> list[str]:
 
 
 def changed_log(record: CaseRecord) -> list[str]:
-    """That somebody else wrote into the run's log."""
+    """Say that somebody else wrote into the run's log."""
     return [f"the event log was changed by somebody else than the session: {what}" for what in record.changed]
 
 

@@ -1,4 +1,4 @@
-"""A run's record once more, from what lies in its folder alone, and what is another in it than it says."""
+"""A run's record collected once more from its folder alone, and how it differs from what the record says."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from proofmark import __version__
 from proofmark.errors import reason
 from proofmark.literal import literal
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Part
 from proofmark.suite import Suite
@@ -19,8 +20,6 @@ from proofmark.vendor.hardware.provenance import SUITE, commit_of
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE
-
-LOG = "events.jsonl"
 
 LARGEST = 1 << 30
 """Bytes of a run's logs that are held in memory, with all their events, where they are read anew."""
@@ -36,7 +35,7 @@ LATER = ("kept", "compared")
 
 
 def faults(suite: Suite, record: CaseRecord, folder: Path, written: int = SCHEMA_VERSION) -> Iterator[str]:
-    """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does.
+    """What in a record does not follow from its run's logs, each in part of a sentence.
 
     `written` is the schema that its file is of.
     """
@@ -54,7 +53,7 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
         if isinstance(made, CaseRecord) and made.log == record.log:
             changed: Sequence[str] = made.changed
         else:
-            changed = changes(folder / LOG, record.log)
+            changed = changes(folder / LOG_FILE, record.log)
         yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
     yield from [made] if isinstance(made, str) else _differing(suite, record, made)
     if compared := record.compared:
@@ -81,7 +80,7 @@ def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
 
 
 def _filled(record: CaseRecord, made: CaseRecord) -> CaseRecord:
-    """A record of before with what its logs say of the fields that there were none of then: it is judged by that."""
+    """An older record, with fields that there were none of then as its logs give them: it is judged by those."""
     filled = dict[str, Any]()
     for name in type(record).model_fields:
         parts, its = getattr(record, name), getattr(made, name)
@@ -119,7 +118,7 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
 
 
 def _made_otherwise(record: CaseRecord) -> str:
-    """By which other Proofmark it was made, which may well read logs otherwise; empty where none is known."""
+    """The other Proofmark that made it, which may well have read logs otherwise; empty where none is known."""
     version = record.versions.get("proofmark")
     if version not in (None, __version__):
         return f" (it was made by Proofmark {version:.40}, this is {__version__})"
@@ -130,7 +129,7 @@ def _made_otherwise(record: CaseRecord) -> str:
 
 
 def _unlike(said: CaseRecord, made: CaseRecord) -> Iterator[str]:
-    """Every value of a record that is another one. Of many parts one after the other is laid out as plain values."""
+    """Every value in which two records differ. Of long tuples one part after another is laid out as plain values."""
     for name in type(said).model_fields:
         one, other = getattr(said, name), getattr(made, name)
         if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
@@ -141,7 +140,7 @@ def _unlike(said: CaseRecord, made: CaseRecord) -> Iterator[str]:
 
 
 def _differences(place: str, said: Any, made: Any) -> Iterator[str]:
-    """Every value that is another one, by its place."""
+    """Every difference between two plain values, with its place."""
     if isinstance(said, dict) and isinstance(made, dict):
         for key in [*said, *(key for key in made if key not in said)]:
             yield from _differences(f"{place}.{key}" if place else key, said.get(key), made.get(key))

@@ -58,7 +58,7 @@ def held(suite: Suite, record: CaseRecord) -> Held:
 
 
 def _of_others(record: CaseRecord, path: Path, common: Path) -> Held:
-    """Of files that are others here: whether they are those of the commit that it names, where that is known here."""
+    """Hold a configuration whose files differ here to the commit that the record names, where that is known here."""
     made = record.provenance.commit.value if record.provenance else None
     if not made:
         return Held(note="its configuration is not resolved again: the files of its case are others than here")
@@ -94,7 +94,7 @@ def _case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Pa
 
 
 def folder_of(suite: Suite) -> Path:
-    """Where its cases are."""
+    """The folder with a suite's cases."""
     return Path(inspect.getfile(type(suite))).parent
 
 
@@ -129,7 +129,7 @@ class _Due:
 
 
 def _faults(asked: _Asked, record: CaseRecord) -> Iterator[str]:
-    """Its overrides are laid over the case again: those that were asked for, from which the last ones follow."""
+    """Lay the overrides over the case again: those that were asked for, from which the last ones follow."""
     fewest: list[str] | None = None
     for given in range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1):
         found = list(_wrong(_due(asked, given), record))

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless, reason
-from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
+from proofmark.record.envelope import RECORD_FILE, SCHEMA_VERSION, CaseRecord
 from proofmark.record.load import load_written
 from proofmark.record.parts import Verdict
 from proofmark.record.policy import Policy
@@ -16,7 +16,7 @@ from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE
-from proofmark.verification.plain_files import RECORD, records_in
+from proofmark.verification.plain_files import records_in
 
 NAMED = 8
 """Records of a folder that are named."""
@@ -24,7 +24,7 @@ NAMED = 8
 
 @dataclass(frozen=True)
 class Judged:
-    """A record, and what it is judged.
+    """A record and a verdict on it.
 
     Attributes:
         path: its file.
@@ -76,10 +76,10 @@ def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None =
 
 
 def _there(folder: Path) -> str:
-    """Which records somebody may mean who names a folder."""
+    """What a user who names a folder may have meant: the records in it."""
     found = sorted(map(str, islice(records_in(folder), NAMED + 1)))
     if not found:
-        return f"expected a run's {RECORD}, and there is none in it"
+        return f"expected a run's {RECORD_FILE}, and there is none in it"
     more = " and more" if len(found) > NAMED else ""
     return f"name the records in it: {' '.join(found[:NAMED])}{more}"
 

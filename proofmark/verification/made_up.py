@@ -1,4 +1,4 @@
-"""What a record or a log may cause that somebody made up: nothing of it may end the one who looks."""
+"""Exceptions that a forged record or log may cause: none of them may end the program that reads it."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ MADE_UP = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, 
 """What values of a strange kind may raise where something is computed of them; pydantic's are among these."""
 
 UNREADABLE = (*MADE_UP, OSError)
-"""And what strange files may."""
+"""Those, and what strange files may raise."""

@@ -1,4 +1,4 @@
-"""What of a folder may be opened: plain files alone. A link leads elsewhere, a pipe or a device never ends."""
+"""What of a folder may be opened: regular files alone. A link leads elsewhere, a pipe or a device never ends."""
 
 from __future__ import annotations
 
@@ -7,23 +7,14 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-RECORD = "record.json"
+from proofmark.record.envelope import RECORD_FILE
 
 
 def records_in(root: Path) -> Iterator[Path]:
     """Records of runs, wherever they lie below a folder; no link is followed."""
     for folder, _, files in os.walk(root):
-        if RECORD in files:
-            yield Path(folder, RECORD)
-
-
-def is_plain(path: Path) -> bool:
-    """Whether it is a file, and no link to one.
-
-    Raises:
-        OSError: it is gone.
-    """
-    return stat.S_ISREG(path.lstat().st_mode)
+        if RECORD_FILE in files:
+            yield Path(folder, RECORD_FILE)
 
 
 def strange(root: Path) -> Iterator[Path]:

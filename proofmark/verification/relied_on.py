@@ -27,7 +27,7 @@ class Passed:
 
 
 def passed(path: Path, suites: Mapping[str, Suite], policy: Policy) -> Passed:
-    """The record in a file, held to the whole of its session's folder, and to a policy beside its own.
+    """The record in a file, if its whole session verifies and it passes by another policy too.
 
     Raises:
         UsageError: there is no such file, or it is not what it says, or no PASS; one line.

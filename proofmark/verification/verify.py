@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless, reason
-from proofmark.record.envelope import CaseRecord
+from proofmark.record.envelope import RECORD_FILE, CaseRecord
 from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, differences, read_manifest
 from proofmark.record.integrity.signature import BadSignature, signer_of
 from proofmark.record.load import load_written
@@ -17,7 +17,7 @@ from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
 from proofmark.verification.made_up import UNREADABLE
-from proofmark.verification.plain_files import RECORD, records_in, strange
+from proofmark.verification.plain_files import records_in, strange
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verified:
-    """What came of looking.
+    """The outcome of a verification.
 
     Attributes:
         directory: the session's folder.
@@ -90,7 +90,7 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
                 findings += [Finding(name, what) for what in configured.faults]
                 notes += [Finding(name, configured.note)] if configured.note else []
     if not records and not findings:
-        findings.append(Finding(RECORD, "there is no record in the directory"))
+        findings.append(Finding(RECORD_FILE, "there is no record in the directory"))
     return Verified(root, tuple(dict.fromkeys(findings)), tuple(notes), records, signer)
 
 

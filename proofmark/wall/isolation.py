@@ -32,10 +32,10 @@ class Isolation(BaseModel):
 
     @classmethod
     def none(cls, reason: str) -> Isolation:
-        """A process of its own and nothing else."""
+        """The isolation of a process of its own, and nothing else."""
         return cls(gaps=(reason,))
 
 
 def weakest(kept: Iterable[Isolation]) -> Isolation | None:
-    """That of several processes which holds least; None of none."""
+    """The weakest of several isolations; None where there are none."""
     return min(kept, key=lambda each: (each.kind == "wall", each.network == "closed", -len(each.gaps)), default=None)

@@ -22,7 +22,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 class Access(IntFlag):
-    """What may be done with files."""
+    """What may be done with files, as bits of Landlock's rules."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -77,7 +77,7 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The kernel's version of it.
+    """The version of Landlock that the kernel has.
 
     Raises:
         OSError: ENOSYS where the kernel was built without, EOPNOTSUPP where it was started without.
@@ -85,7 +85,7 @@ def version() -> int:
     return _call(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)
 
 
-def restrict(rules: dict[Path, Access], network: bool, listening: bool = False, abstract: bool = False) -> int:
+def restrict(rules: dict[Path, Access], network: bool, listening: bool, abstract: bool) -> int:
     """Refuse this thread, and all that it starts, what no rule allows.
 
     Args:

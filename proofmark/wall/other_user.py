@@ -104,12 +104,12 @@ def _user(name: str) -> pwd.struct_passwd:
 
 
 def _groups(user: pwd.struct_passwd) -> list[int]:
-    """All of the user's: a device may be a group's."""
+    """All groups of the user: a device may be a group's."""
     return os.getgrouplist(user.pw_name, user.pw_gid)
 
 
 def _own() -> list[Path]:
-    """What every engine's process reads: the interpreter, its packages, and the referee's code."""
+    """What the process of any engine reads: the interpreter, its packages, and the referee's code."""
     return [Path(sys.base_prefix), Path(sys.prefix), Path(os.__file__).parent, Path(__file__).parents[1]]
 
 

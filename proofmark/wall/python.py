@@ -84,7 +84,7 @@ def _is_a_sites(place: str) -> bool:
 
 
 def _homes() -> Iterator[str]:
-    """This user's, whatever the environment says by now."""
+    """Where homes are, and this user's own, whatever the environment says by now."""
     yield from ("/home", "/root", os.path.expanduser("~"))
     with contextlib.suppress(KeyError):
         yield pwd.getpwuid(os.getuid()).pw_dir

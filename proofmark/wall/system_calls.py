@@ -109,9 +109,7 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(
-    network: bool, unix_sockets: UnixSockets, streams: bool = False, packets: bool = False, cuts: bool = True
-) -> None:
+def restrict(network: bool, unix_sockets: UnixSockets, streams: bool, packets: bool, cuts: bool = True) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:
@@ -135,7 +133,7 @@ def restrict(
 
 
 def _refuse_others(rules: _Filter) -> None:
-    """All that reaches other processes, or leads out of reach of those that watch this one."""
+    """Refuse all calls that reach other processes, or lead out of reach of those that watch this one."""
     for name in (*ATTRIBUTES, *OTHER_PROCESSES, *WATCHES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
     for name in OF_A_PROCESS:
@@ -159,7 +157,7 @@ def _refuse_others(rules: _Filter) -> None:
 
 
 def _refuse_sockets(rules: _Filter, network: bool, unix_sockets: UnixSockets, streams: bool, packets: bool) -> None:
-    """Those that do not stay, by their families and kinds."""
+    """Refuse the sockets that do not stay, by their families and kinds."""
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     left = _LEFT[unix_sockets] | ({socket.SOCK_SEQPACKET} if packets else set())
     kept |= {socket.AF_UNIX} if left else set()
@@ -181,7 +179,7 @@ def _refuse_sockets(rules: _Filter, network: bool, unix_sockets: UnixSockets, st
 
 
 def _refuse_cuts(rules: _Filter) -> None:
-    """All that cuts a file off which wasn't opened to be written, for which Landlock has a rule."""
+    """Refuse all calls that truncate a file which wasn't opened to be written, for which Landlock has a rule."""
     rules.refuse("truncate", errno.EACCES)
     for name, flags in OPENS.items():
         for how in (os.O_RDONLY, READ_NOTHING):
@@ -190,7 +188,7 @@ def _refuse_cuts(rules: _Filter) -> None:
 
 
 def _leave_streams(rules: _Filter) -> None:
-    """Of the Internet's sockets TCP's, and the kernel's own answers on what interfaces there are."""
+    """Of the Internet's sockets allow only TCP, and the kernel's own answers on what interfaces there are."""
     for family in (socket.AF_INET, socket.AF_INET6):
         of_it = _Argument(0, EQUAL, family)
         _leave_kinds(rules, family, {socket.SOCK_STREAM})
@@ -203,14 +201,14 @@ def _leave_streams(rules: _Filter) -> None:
 
 
 def _leave_kinds(rules: _Filter, family: int, kept: Set[int]) -> None:
-    """Of a family's sockets those of some kinds."""
+    """Allow only some kinds of a family's sockets."""
     for kind in range(KINDS + 1):
         if kind not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family), _Argument(1, MASKED, KINDS, kind))
 
 
 class _Filter:
-    """One that allows what it doesn't refuse."""
+    """A filter that allows what it doesn't refuse."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(LIBRARY)  # an OSError where there is none
@@ -220,7 +218,7 @@ class _Filter:
             raise OSError(errno.ENOMEM, f"{LIBRARY}: seccomp_init")
 
     def refuse(self, name: str, error: int, *where: _Argument) -> None:
-        """Answer a call with an error, where all its arguments are like this."""
+        """Answer a call with an error, where all its arguments match."""
         number = self._library.seccomp_syscall_resolve_name(name.encode())
         if number == UNKNOWN:
             number = SINCE.get(name, UNKNOWN)

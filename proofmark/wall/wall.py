@@ -130,14 +130,14 @@ def _let_go(kept: Collection[int]) -> None:
 
 
 def _is_written(descriptor: int) -> bool:
-    """Whether it is one of a file, opened to be written; shared memory has no place in any folder."""
+    """Whether a descriptor is of a file opened to be written; shared memory has no place in any folder."""
     status = os.fstat(descriptor)
     how = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 0 and how != os.O_RDONLY
 
 
 def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]:
-    """The version of Landlock that closes them, or 0; and what is not closed."""
+    """The version of Landlock that closes files, or 0; and what is not closed."""
     rules = dict.fromkeys((*python.needed(), *python.software(wall.hidden), *wall.readable), landlock.READ)
     rules |= dict.fromkeys((*map(Path, python.USABLE), *devices), landlock.USE)
     rules |= {THREADS: landlock.Access.WRITE_FILE | landlock.Access.TRUNCATE}
@@ -173,7 +173,7 @@ def _filtered(wall: Wall, devices: bool, version: int) -> list[str]:
 
 
 def _network(wall: Wall, version: int) -> Network:
-    """What of it can be reached."""
+    """What of the network can be reached."""
     if wall.network:
         return "asked for"
     if _opens_a_socket() or (wall.streams == "own" and version < TCP):
@@ -241,7 +241,7 @@ def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _outside(wall: Wall) -> list[str]:
-    """What can be seen still, of what must not be."""
+    """What must not be readable, and still is."""
     return [f"files: {path} can be read" for path in (Path("/"), *wall.hidden) if _can_be_read(path)]
 
 

@@ -15,13 +15,13 @@ LARGEST = 1e300
 """What is beyond it is drawn at the edge; what is within one part of it is 0."""
 
 WIDTH = 400
-"""Of every drawing: what a phone shows without making its letters too small."""
+"""Pixels of every drawing: what a phone shows without making its letters too small."""
 
 ROOM = 8
 """Characters of a tick's name for which there is room beside a vertical axis."""
 
 PREFIXES = " kMGTPEZY"
-"""Of a thousand to the power of 0, 1, ..."""
+"""Prefixes of a thousand to the power of 0, 1, ..."""
 
 GLYPH = 6.5
 """Pixels that a character takes, about: what is left of measuring text without a renderer."""
@@ -101,16 +101,16 @@ def _far_enough_apart(low: float, high: float) -> tuple[float, float]:
     return (0.0, 1.0) if size < 1 / LARGEST else (low - size * 0.01, high + size * 0.01)
 
 
-def counting_axis(label: str, count: int, most_ticks: int = 8) -> Axis:
-    """An axis for the whole numbers 1 to `count`, with half a place to spare on both sides."""
-    every = math.ceil(count / most_ticks)
+def counting_axis(label: str, count: int) -> Axis:
+    """An axis for the whole numbers 1 to `count`, with half a place to spare on both sides, and 8 ticks at most."""
+    every = math.ceil(count / 8)
     return Axis(label, 0.5, count + 0.5, tuple((n, str(n)) for n in range(1, count + 1, every)))
 
 
-def decade_axis(label: str, low: float, high: float, most_ticks: int = 6) -> Axis:
-    """A logarithmic axis between two positive values, with ticks at powers of ten."""
+def decade_axis(label: str, low: float, high: float) -> Axis:
+    """A logarithmic axis between two positive values, with ticks at powers of ten, about 6 of them at most."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most_ticks))
+    every = max(1, math.ceil((last - first + 1) / 6))
     ticks = tuple((10.0**n, power_of_ten(n)) for n in range(first, last + 1, every))
     return Axis(label, low, high, ticks, math.log10)
 

@@ -81,7 +81,7 @@ class Stroke:
         return polyline(points, self.colour, self.dash, width)
 
     def at(self, x: float, y: float) -> str:
-        """Its mark around a point, hollow, so that others below it are seen."""
+        """The mark around a point, hollow, so that others below it are seen."""
         style = f"fill: {PAPER}; stroke: {self.colour}; stroke-width: 1.6"
         if self.mark == "circle":
             return element("circle", cx=x, cy=y, r=3.6, style=style)

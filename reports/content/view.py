@@ -131,7 +131,7 @@ class View(Generic[Record]):
                 yield figure, self.shown(figure.key)
 
     def headlines(self) -> Iterator[tuple[Figure, Shown]]:
-        """Those for a table of all runs; the first is the one that the run is ranked by."""
+        """The figures for a table of all runs; the first is the one that the run is ranked by."""
         for figure in self.figures.values():
             if figure.headline:
                 yield figure, self.shown(figure.key)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
+from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.integrity.manifest import MANIFEST
-
-RECORD = "record.json"
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
         for folder, names, files in os.walk(directory.resolve(), onerror=_refuse):
             names.sort()
             whole = MANIFEST in files
-            if whole or RECORD in files:
+            if whole or RECORD_FILE in files:
                 names.clear()  # what is below belongs to it
                 session = _session(folder)
                 if session.records and folder not in seen:
@@ -65,6 +64,6 @@ def _session(folder: str) -> Session:
                 continue
             line = f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
             digest.update(os.fsencode(line))
-            if name == RECORD:
+            if name == RECORD_FILE:
                 records.append(Path(path))
     return Session(Path(folder), tuple(records), digest.hexdigest())

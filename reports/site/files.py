@@ -46,7 +46,7 @@ def write_script(folder: Path, stem: str, data: Any) -> str:
     Returns its name, which says what is in it: of other data it is another.
     """
     content = as_json(data)
-    handed_over = script(stem, content)  # not the data alone: a site of before may have that in another form
+    handed_over = script(stem, content)  # not the data alone: an older site may have that in another form
     name = f"{stem}-{hashlib.sha256(handed_over.encode()).hexdigest()[:12]}"
     path = folder / f"{name}.js"
     if not path.exists():

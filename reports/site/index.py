@@ -133,7 +133,7 @@ class Index:
             last = row[0]
 
     def ids(self) -> set[str]:
-        """Of all runs, those too of which an equal one is shown in their place."""
+        """The ids of all runs, also of those in whose place an equal one is shown."""
         return {row[0] for row in self._base.execute("SELECT DISTINCT id FROM run WHERE id IS NOT NULL")}
 
     def problems(self) -> list[tuple[str, str]]:

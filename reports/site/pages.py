@@ -54,7 +54,7 @@ def comparable(entry: Entry, view: View[CaseRecord]) -> dict[str, Any]:
 
 
 def _figures(view: View[CaseRecord]) -> dict[str, str]:
-    """By their names; those of one name by their keys too."""
+    """Figures by their names; those that share a name by their keys too."""
     named = [(with_other_name(figure.name, figure), figure.key, str(shown)) for figure, shown in view.listed()]
     times = Counter(name for name, _, _ in named)
     return {name if times[name] == 1 else f"{name}, {key}": value for name, key, value in named}

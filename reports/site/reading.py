@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless, reason
-from proofmark.plain_json import LARGEST
+from proofmark.plain_json import LARGEST, is_regular_file
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.record.parts import VerdictKind
@@ -17,7 +17,6 @@ from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.ranking import obstacles
 from proofmark.verification.made_up import MADE_UP
-from proofmark.verification.plain_files import is_plain
 from proofmark.verification.verify import verify
 from reports.content.view import View
 from reports.site.discover import Session
@@ -122,7 +121,7 @@ def _content(path: Path) -> str:
         ProofmarkError: it can't be read, is not a regular file, or too large for a record.
     """
     try:
-        if not is_plain(path):
+        if not is_regular_file(path):
             raise ProofmarkError(f"{path}: is not a regular file, so not opened")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)

@@ -12,6 +12,7 @@ from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import stages
 from proofmark.automl.search.running import IMPORTED
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.figures import Figure
 from proofmark.rules.case_file import Parameters
 from proofmark.rules.config import EffectiveConfig
@@ -83,7 +84,7 @@ class AutoMLSuite(Suite):
 
     def held_logs(self, run_dir: Path) -> Iterable[Path]:
         """The session's own. The journal is read line by line, as are the trials beside the record."""
-        return run_dir.glob("events.jsonl")
+        return run_dir.glob(LOG_FILE)
 
     def charts(self, record: AutoMLRecord) -> Mapping[str, str]:
         """Error and scores over time, and the tree of networks."""

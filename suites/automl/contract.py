@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fixtures.cases.contracts import fail, recorded, skip
+from fixtures.cases.contracts import fail, recorded, require_pass, require_speed, skip
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import rules
 from proofmark.automl.run import SearchRun
 from proofmark.record.parts import VerdictKind
-from reports.content.withholding import withheld
 
 if TYPE_CHECKING:
     import pytest
@@ -50,9 +49,7 @@ class AutoMLContract(AutoMLCase):
         """Images that networks were trained on, over all seconds of the search; the score is beside it."""
         from fixtures.outputs.benchmark import hand_over
 
-        assert search_record.verdict is not None
-        if reason := withheld(search_record.verdict):
-            skip(f"speed {reason}")
+        require_speed(search_record)
         if search_record.resumed:
             skip("resumed from a journal: a conformance result, no speed to rank")
         images, seconds = search_record.trained_images, search_record.search_seconds or 0.0
@@ -60,13 +57,8 @@ class AutoMLContract(AutoMLCase):
 
     def test_verdict(self, search_record: AutoMLRecord) -> None:
         """Everything that the referee has to say of the search: all rules of validity."""
-        verdict = search_record.verdict
-        assert verdict is not None
         _supported(search_record)
-        if search_record.policy.lets_pass(verdict.kind):
-            skip(f"{verdict.kind}, which policy {search_record.policy.title} lets pass")
-        if verdict.kind is not VerdictKind.PASS:
-            fail(verdict.kind, *(f"  {reason}" for reason in verdict.reasons))
+        require_pass(search_record)
 
 
 def _supported(record: AutoMLRecord) -> None:

@@ -40,7 +40,7 @@ class OnGivenFolders:
         return given_problems(config, cls.weights_settings)
 
 
-def given_problems(config: EffectiveConfig, settings: str | None = SETTINGS) -> list[Problem]:
+def given_problems(config: EffectiveConfig, settings: str | None) -> list[Problem]:
     """What is wrong with what lies in --weights and --data-dir; nothing of a folder that itself is missing or empty.
 
     Args:

@@ -11,6 +11,7 @@ from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.outcome.verdict import stages
 from proofmark.inference.run import IMPORTED
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.host_problems import host_problems
@@ -85,7 +86,7 @@ class InferenceSuite(Suite):
         """From the session's log."""
         from proofmark.inference.outcome.collect import collect
 
-        return collect(run_dir / "events.jsonl", seal=record.log)
+        return collect(run_dir / LOG_FILE, seal=record.log)
 
     def charts(self, record: RunRecord) -> Mapping[str, str]:
         """Accuracy, rounds, time, and the chip's limits."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fixtures.cases.contracts import audited, fail, recorded, skip
+from fixtures.cases.contracts import audited, fail, fail_if, recorded, require_pass, require_speed, skip
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
 from proofmark.rules.aims import wrong_side
-from reports.content.text import visible
-from reports.content.withholding import withheld
 
 if TYPE_CHECKING:
     from suites.inference.steps import Recorder
@@ -37,34 +35,34 @@ class InferenceContract(InferenceCase):
             if each.target is not None and (each.framework_fp32 is None or not each.aim.reached(each.framework_fp32))
         ]
         if missed:
-            _fail(*missed)
+            fail(*missed)
 
     def test_engine_accuracy(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
         """The engine keeps the framework's accuracy, and the target, in the very rounds that are timed."""
         _done(engine_inference)
-        _not_judged(run_record, VerdictKind.FAIL_ACCURACY)
+        fail_if(run_record, VerdictKind.FAIL_ACCURACY)
 
     def test_honest_engine(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
         """The engine did the work that it was timed for."""
         _done(engine_inference)
-        _not_judged(run_record, VerdictKind.FAIL_HONESTY)
+        fail_if(run_record, VerdictKind.FAIL_HONESTY)
 
     @audited
     def test_audit(self, run_record: RunRecord, audit: dict[str, Any]) -> None:
         """Compiled again with other weights, under another name, the engine answers otherwise and as fast."""
         _done(audit)
-        _not_judged(run_record, VerdictKind.FAIL_HONESTY)
+        fail_if(run_record, VerdictKind.FAIL_HONESTY)
 
     @recorded("whole")
     def test_whole_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
         """Loading, compute and evaluation together."""
-        _rankable(run_record)
+        require_speed(run_record)
         record_rounds(run_record, "whole")
 
     @recorded("core")
     def test_core_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
         """Compute alone, from inputs on the host to answers on the host."""
-        _rankable(run_record)
+        require_speed(run_record)
         record_rounds(run_record, "core")
 
     def test_verdict(self, run_record: RunRecord) -> None:
@@ -72,41 +70,17 @@ class InferenceContract(InferenceCase):
         assert run_record.verdict is not None
         kind, reasons = run_record.verdict.kind, run_record.verdict.reasons
         if kind is VerdictKind.UNSUPPORTED:
-            _skip(f"UNSUPPORTED: {'; '.join(reasons)}")
+            skip(f"UNSUPPORTED: {'; '.join(reasons)}")
         if kind is VerdictKind.FAIL_LEGALITY:
-            _fail(f"{kind}: test_overrides_legal says why")
-        if run_record.policy.lets_pass(kind):
-            _skip(f"{kind}, which policy {run_record.policy.title} lets pass: {'; '.join(reasons)}")
-        if kind is not VerdictKind.PASS:
-            _fail(str(kind), *(f"  {reason}" for reason in reasons))
+            fail(f"{kind}: test_overrides_legal says why")
+        require_pass(run_record)
 
 
 def _done(outcome: dict[str, Any]) -> None:
     """Skip where a switch skips the step or the vendor declares it unsupported; fail where it failed."""
     if outcome["status"] == "skipped":
-        _skip(outcome["reason"])
+        skip(outcome["reason"])
     if outcome["kind"] == "unsupported":
-        _skip(f"UNSUPPORTED: {outcome['reason']}")
+        skip(f"UNSUPPORTED: {outcome['reason']}")
     if outcome["status"] != "done":
-        _fail(outcome["reason"], outcome.get("detail"))
-
-
-def _not_judged(record: RunRecord, kind: VerdictKind) -> None:
-    if record.verdict and record.verdict.kind is kind:
-        _fail(*record.verdict.reasons)
-
-
-def _rankable(record: RunRecord) -> None:
-    """Accuracy first: a run that fails has no speed."""
-    assert record.verdict is not None
-    reason = withheld(record.verdict)
-    if reason:
-        _skip(f"speed of {record.case} {reason}")
-
-
-def _skip(reason: str) -> NoReturn:
-    skip(visible(reason))
-
-
-def _fail(*lines: str | None) -> NoReturn:
-    fail(visible("\n".join(filter(None, lines))))
+        fail(*filter(None, (outcome["reason"], outcome.get("detail"))))

@@ -6,13 +6,12 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from fixtures.cases.contracts import audited, fail, recorded, skip
+from fixtures.cases.contracts import audited, fail, fail_if, recorded, require_pass, require_speed, skip
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
 from proofmark.training.logs.gist import gist
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.run import ScaleRun
-from reports.content.withholding import withheld
 
 if TYPE_CHECKING:
     from suites.training.runs import SeedRecorder
@@ -41,14 +40,14 @@ class TrainingContract(TrainingCase):
     def test_target_reached(self, training_record: TrainingRecord) -> None:
         """The metric reaches the target within the limits, from every seed."""
         _legal(training_record)
-        _not_judged(training_record, VerdictKind.FAIL_ACCURACY)
+        fail_if(training_record, VerdictKind.FAIL_ACCURACY)
         assert training_record.runs, "nothing was trained"
 
     @audited
     def test_audit(self, training_record: TrainingRecord) -> None:
         """Recorded steps, done again in the case's own model without the vendor's code, come out alike."""
         _legal(training_record)
-        _not_judged(training_record, VerdictKind.FAIL_HONESTY)
+        fail_if(training_record, VerdictKind.FAIL_HONESTY)
 
     @recorded("raw")
     def test_raw_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
@@ -70,14 +69,8 @@ class TrainingContract(TrainingCase):
 
     def test_verdict(self, training_record: TrainingRecord) -> None:
         """Everything that the referee has to say of the training."""
-        assert training_record.verdict is not None
         _supported(training_record)
-        policy, kind = training_record.policy, training_record.verdict.kind
-        if policy.lets_pass(kind):
-            skip(f"{kind}, which policy {policy.title} lets pass")
-        if kind is not VerdictKind.PASS:
-            reasons = "\n".join(f"  {reason}" for reason in training_record.verdict.reasons)
-            fail(f"{kind}\n{reasons}")
+        require_pass(training_record)
 
 
 def _legal(record: TrainingRecord) -> None:
@@ -91,16 +84,7 @@ def _supported(record: TrainingRecord) -> None:
         skip(f"UNSUPPORTED: {record.unsupported}")
 
 
-def _not_judged(record: TrainingRecord, kind: VerdictKind) -> None:
-    if record.verdict and record.verdict.kind is kind:
-        fail(*record.verdict.reasons)
-
-
 def _rankable(record: TrainingRecord) -> None:
-    """Target first: a training that fails has no speed."""
-    assert record.verdict is not None
-    reason = withheld(record.verdict)
-    if reason:
-        skip(f"speed {reason}")
+    require_speed(record)
     if record.resumed:
         skip("resumed from a checkpoint: a conformance result, no speed to rank")

@@ -88,11 +88,11 @@ def test_it_beats_chance_and_loses_with_its_sign_turned(tmp_path: Path) -> None:
         for seed in range(20):
             folder = tmp_path / f"{name}{seed}"
             folder.mkdir()
-            study = Study(folder, RANGES, seed, startup, sign)
+            study = Study(folder, RANGES, seed, startup)
             for trial in range(14):
                 number, chosen = study.ask(trial, None)
                 good = 1 - 5 * abs(chosen["dropout"] - 0.05) - 0.05 * abs(chosen["batch_size"] - 14)
-                study.tell(number, good - 0.2 * (chosen["kernel_size"] == 3))
+                study.tell(number, sign * (good - 0.2 * (chosen["kernel_size"] == 3)))
                 results += [good] if trial >= 8 else []
         means[name] = sum(results) / len(results)
     assert means["tpe"] > means["random"] + 0.05 and means["turned"] < means["random"] - 0.05

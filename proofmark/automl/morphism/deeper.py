@@ -35,5 +35,5 @@ def deepened(graph: Graph, operation: Deeper) -> Graph:
 
 
 def places_to_deepen(graph: Graph) -> list[tuple[str, ...]]:
-    """Behind what a block may come."""
+    """The nodes behind which a block may be inserted."""
     return [(n.name,) for n in graph.nodes if isinstance(n, Relu) and graph.shapes[n.name].size]

@@ -77,7 +77,7 @@ def resized(graph: Graph, weights: Mapping[str, Tensor]) -> Weights:
 
 
 def _begun(parent: Graph, child: Graph, operation: Operation, weights: Weights, seed: int) -> Weights:
-    """Those of the nodes that an operation has added."""
+    """Initial weights of the nodes that an operation has added."""
     example = next(tensor for tensor in weights.values() if tensor.is_floating_point())
     added = [node for node in child.nodes if node.name not in parent.by_name]
     new: Weights = {}
@@ -104,7 +104,7 @@ def _again(tensor: Tensor, copies: Tensor, dimension: int) -> Tensor:
 
 
 def _once(tensor: Tensor, copies: Tensor, dimension: int) -> Tensor:
-    """An entry and, for its further copies, zeros."""
+    """Each entry, and zeros in place of its further copies."""
     first = copies.cumsum(0) - copies
     shape = list(tensor.shape)
     shape[dimension] = int(copies.sum())
@@ -112,7 +112,8 @@ def _once(tensor: Tensor, copies: Tensor, dimension: int) -> Tensor:
 
 
 def _doubled(graph: Graph, copies: Mapping[str, Integers], tensors: Weights, along_filters: Widening) -> Weights:
-    """Wider tensors. A filter is there again, or once; what takes from it has a weight for the first copy alone."""
+    """Wider tensors: filters as `along_filters` says, and for each doubled input the weight for its first copy, then
+    zeros."""
     wide: Weights = {}
     for name, tensor in tensors.items():
         node = graph.by_name[name.rpartition(".")[0]]

@@ -16,7 +16,7 @@ _MADE = re.compile(r"m(\d+)_\w+")
 
 
 def prefix(graph: Graph) -> str:
-    """What begins the names of the nodes of a graph's next operation: m1, m2 ..."""
+    """The prefix for the names of nodes that a graph's next operation adds: m1, m2 ..."""
     made = [int(found[1]) for node in graph.nodes if (found := _MADE.fullmatch(node.name))]
     return f"m{max(made, default=0) + 1}"
 
@@ -36,7 +36,7 @@ def known(graph: Graph, name: str, kind: type[N]) -> N:
 
 
 def spliced(graph: Graph, after: str, new: Sequence[Node]) -> Graph:
-    """A graph with nodes behind one of its own; what took from that takes from the last of them."""
+    """A graph with nodes inserted behind one of its own; what took from that takes from the last of them."""
     nodes = list[Node]()
     for node in graph.nodes:
         inputs = tuple(new[-1].name if name == after else name for name in node.inputs)

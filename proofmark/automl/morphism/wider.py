@@ -35,7 +35,7 @@ def widened(graph: Graph, operation: Wider) -> Graph:
 
 
 def places_to_widen(graph: Graph) -> list[tuple[str, ...]]:
-    """Its convolutions; whether they may be widened is not looked at."""
+    """The convolutions; whether each may be widened is not looked at."""
     return [(node.name,) for node in graph.nodes if isinstance(node, Convolution)]
 
 

@@ -29,7 +29,7 @@ _AT_ONCE = 256
 
 
 class Descriptor(NamedTuple):
-    """What of a network its distance to others depends on.
+    """The part of a network on which its distance to others depends.
 
     Attributes:
         layers: in their order.
@@ -41,7 +41,7 @@ class Descriptor(NamedTuple):
 
     @classmethod
     def of(cls, graph: Graph) -> Descriptor:
-        """A network's."""
+        """The descriptor of a network."""
         layers, skips = list[Word](), list[tuple[int, int, bool]]()
         places = {IMAGE: 0}
         for node in graph.nodes:
@@ -56,7 +56,7 @@ class Descriptor(NamedTuple):
 
 
 def distance_matrix(all_of_them: Sequence[Descriptor]) -> Floats:
-    """Among networks, (n, n): symmetric, 0 on the diagonal."""
+    """Distances among networks, (n, n): symmetric, 0 on the diagonal."""
     rows, columns = np.triu_indices(len(all_of_them), 1)
     matrix: Floats = np.zeros((len(all_of_them), len(all_of_them)))
     matrix[rows, columns] = matrix[columns, rows] = _of_pairs(all_of_them, all_of_them, rows, columns)
@@ -64,7 +64,7 @@ def distance_matrix(all_of_them: Sequence[Descriptor]) -> Floats:
 
 
 def distances(ones: Sequence[Descriptor], others: Sequence[Descriptor]) -> Floats:
-    """From each of some networks to each of others, (ones, others): 0 only where nothing but names tells them apart."""
+    """Distances from each of `ones` to each of `others`, (ones, others): 0 only where nothing but names differs."""
     shape = (len(ones), len(others))
     rows, columns = (each.ravel() for each in np.indices(shape))
     return _of_pairs(ones, others, rows, columns).reshape(shape)
@@ -114,7 +114,7 @@ class _Words:
 
 
 def _changes(words: Sequence[Word]) -> Floats:
-    """What it costs to make one layer of another; 2, as to remove and to insert one, where kinds differ."""
+    """The cost of turning one layer into another: 2, as for removing and inserting one, where kinds differ."""
     kinds = np.array([word[0] for word in words])
     count = np.array([max(len(word[1]), 1) for word in words])
     values = np.zeros((len(words), max((len(word[1]) for word in words), default=0)))

@@ -31,19 +31,19 @@ _EXPONENTIAL, _DIVISION, _NORM, _NORM_BACKWARD = 8, 4, 7, 36
 
 
 class Flops(NamedTuple):
-    """Of one image: a forward pass, as for evaluation, and a backward pass with the update of weights."""
+    """FLOPs of one image: a forward pass, as for evaluation, and a backward pass with the update of weights."""
 
     forward: int
     backward: int
 
     @property
     def training(self) -> int:
-        """A training step's, per image."""
+        """FLOPs of a training step, per image."""
         return self.forward + self.backward
 
 
 def honest(graph: Graph) -> Flops:
-    """What convolutions and dense layers multiply and add; no gradient is computed for the image."""
+    """FLOPs of convolutions and dense layers; no gradient is computed for the image."""
     forward = backward = 0
     learned = set[str]()
     for node in graph.nodes:
@@ -58,7 +58,7 @@ def honest(graph: Graph) -> Flops:
 
 
 def compatible(graph: Graph) -> Flops:
-    """By the original's formulas, softmax included."""
+    """FLOPs by AIPerf's formulas, softmax included."""
     layers = compatible_layers(graph)
     classes = graph.classes
     softmax = (_EXPONENTIAL + _DIVISION) * classes + classes - 1
@@ -68,7 +68,7 @@ def compatible(graph: Graph) -> Flops:
 
 
 def compatible_layers(graph: Graph) -> Mapping[str, Flops]:
-    """By the original's formulas, of each node."""
+    """FLOPs of each node by AIPerf's formulas."""
     first = next((node.name for node in graph.nodes if isinstance(node, Convolution)), IMAGE)
     return {node.name: _compatible(node, graph, node.name == first) for node in graph.nodes}
 

@@ -54,7 +54,7 @@ class Graph(Part):
 
     @cached_property
     def shapes(self) -> Mapping[str, Shape]:
-        """What each node gives, by its name; that of the input by `IMAGE`."""
+        """The shape of each node's output, by its name; that of the input by `IMAGE`."""
         return _infer(self.channels, self.size, self.nodes)[0]
 
     @cached_property
@@ -64,7 +64,7 @@ class Graph(Part):
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
-        """Those that take what a node, or `IMAGE`, gives."""
+        """The nodes that take the output of each node, and of `IMAGE`."""
         found: dict[str, list[Node]] = {name: [] for name in self.shapes}
         for node in self.nodes:
             for name in dict.fromkeys(node.inputs):
@@ -72,21 +72,21 @@ class Graph(Part):
         return {name: tuple(nodes) for name, nodes in found.items()}
 
     def given(self, node: Node) -> tuple[Shape, ...]:
-        """What a node takes."""
+        """The shapes of a node's inputs."""
         return tuple(self.shapes[name] for name in node.inputs)
 
     @cached_property
     def parameters(self) -> int:
-        """Numbers that are learned."""
+        """How many numbers are learned."""
         return sum(node.parameters(self.given(node)) for node in self.nodes)
 
     @property
     def classes(self) -> int:
-        """Logits that it gives."""
+        """How many logits the last node gives."""
         return self.shapes[self.nodes[-1].name].channels
 
     def with_nodes(self, nodes: Sequence[Node]) -> Graph:
-        """The same of other nodes.
+        """A graph for the same images, of other nodes.
 
         Raises:
             ValidationError: those make no graph.

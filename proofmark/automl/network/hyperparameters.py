@@ -43,7 +43,8 @@ def with_kernel(graph: Graph, kernel: int) -> Graph:
 
 
 def kernels(graph: Graph) -> set[int]:
-    """Those that `with_kernel` would change: of a child whose new convolutions are not yet as its parent's, several."""
+    """Kernel sizes that `with_kernel` would change; several in a child whose new convolutions still differ from its
+    parent's."""
     return {node.kernel for node in graph.nodes if _has_it(node)}
 
 

@@ -26,7 +26,8 @@ class InitModel(NamedTuple):
 
 
 def read_init_models(config: EffectiveConfig) -> list[InitModel]:
-    """Those that the setting `init_model` names: a file, or a folder's in the order of their names; maybe none.
+    """The networks that the setting `init_model` names: a file, or those of a folder in the order of their names; maybe
+    none.
 
     Raises:
         ConfigurationError: one can't be read, is no network, or none for the case's images and classes; every problem.
@@ -65,7 +66,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 
 def _misfits(graph: Graph, config: EffectiveConfig, where: str) -> list[Problem]:
-    """What of a network is not for the case."""
+    """Why a network does not fit the case."""
     found = {"channels": graph.channels, "size": graph.size, "classes": graph.classes}
     expected = {"channels": config.channels, "size": config.image_size, "classes": config.classes}
     problems = [

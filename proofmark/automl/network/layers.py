@@ -19,7 +19,7 @@ Stride = Annotated[int, Field(strict=True, ge=1, le=16)]
 
 
 class Shape(NamedTuple):
-    """Of one item's tensor: (channels, size, size), or (channels,) where `size` is None."""
+    """The shape of one item's tensor: (channels, size, size), or (channels,) where `size` is None."""
 
     channels: int
     size: int | None
@@ -39,7 +39,7 @@ class Layer(Part):
     inputs: tuple[Name, ...] = Field(max_length=2)
 
     def shape(self, given: tuple[Shape, ...]) -> Shape:
-        """Of what it gives, by those of what it takes.
+        """The shape of its output, given those of its inputs.
 
         Raises:
             BadLayer: it can't take those.
@@ -48,7 +48,7 @@ class Layer(Part):
         return only
 
     def parameters(self, given: tuple[Shape, ...]) -> int:
-        """Numbers that are learned."""
+        """How many numbers are learned."""
         return 0
 
 

@@ -63,15 +63,15 @@ class GraphNetwork(nn.Module):
         return there[self.graph.nodes[-1].name]
 
     def weights(self) -> Weights:
-        """Its parameters and buffers: not copies, without history."""
+        """The network's own parameters and buffers: not copies, without history."""
         return {name.removeprefix(_PREFIX): tensor.detach() for name, tensor in self.state_dict().items()}
 
     def by_name(self) -> dict[str, nn.Parameter]:
-        """Its parameters by the names they have in `Weights`."""
+        """The network's parameters by the names they have in `Weights`."""
         return {name.removeprefix(_PREFIX): parameter for name, parameter in self.named_parameters()}
 
     def misfits(self, weights: Mapping[str, Tensor], dimensions: int = 4) -> list[str]:
-        """What of weights is not this network's: missing, of no node, or of another shape in their first dimensions."""
+        """Why weights are not this network's: one is missing, of no node, or differs in its first `dimensions`."""
         expected = self.weights()
         problems = [f"{name} is missing" for name in expected if name not in weights]
         problems += [f"{name} is of no node" for name in weights if name not in expected]
@@ -91,7 +91,7 @@ class GraphNetwork(nn.Module):
 
 
 def refuse(misfits: Sequence[str]) -> None:
-    """Say what doesn't fit.
+    """Raise an error that names the misfits, if there are any.
 
     Raises:
         StepError: anything.
@@ -113,7 +113,7 @@ def fresh_weights(graph: Graph, seed: int) -> Weights:
 
 
 def fresh_tensor(node: Node, kind: str, like: Tensor, seed: int) -> Tensor:
-    """One of a node's, of the shape and type of another tensor."""
+    """A fresh tensor of a node, with the shape and type of `like`."""
     if isinstance(node, BatchNorm):
         start = torch.ones if kind in ("weight", "running_var") else torch.zeros
         return start(like.shape, dtype=like.dtype)
@@ -134,7 +134,7 @@ def momentum_of(network: GraphNetwork, optimiser: torch.optim.Optimizer) -> Weig
 
 
 def set_momentum(network: GraphNetwork, optimiser: torch.optim.Optimizer, momentum: Mapping[str, Tensor]) -> None:
-    """Have SGD go on from there.
+    """Have SGD continue with this momentum.
 
     Raises:
         StepError: it is of a parameter that the network has not.

@@ -1,1 +1,1 @@
-"""What came of a search: events, record, score, figures, verdict."""
+"""The outcome of a search: events, record, score, figures, verdict."""

@@ -17,7 +17,7 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of, how_far
-from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
@@ -28,7 +28,7 @@ from proofmark.wall.isolation import Isolation, weakest
 UNREPORTED = Isolation.none("a trial that trained to its end did not say what is around it")
 
 FOLDER = "search"
-"""Of a session's folder of the case: the journal, the study, the trials."""
+"""The folder with journal, study and trials, within the session's folder of the case."""
 
 
 def collect(
@@ -45,7 +45,7 @@ def collect(
     Raises:
         ValueError: nothing says what was searched; or the search is an earlier session's, and not there any more.
     """
-    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    read = list(read_events(run_dir / LOG_FILE, SESSION_EVENTS))
     last = {event["event"]: event for event in read}
     begin = last.get("run_begin", begun)
     if begin is None:
@@ -71,7 +71,7 @@ def collect(
         failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
         log=seal,
-        changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
+        changed=tuple(changes(run_dir / LOG_FILE, seal)) if seal else (),
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
@@ -93,7 +93,7 @@ def _with_journal(
 
 
 def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
-    """What a search has left. The session that ran it, or has it in its own folder, takes what there is.
+    """The journal that a search has left. The session that ran it, or has it in its own folder, takes what there is.
 
     Raises:
         ValueError: it is an earlier session's, and not there any more: every figure would be said to be another.
@@ -131,7 +131,7 @@ class _Journal:
             self._take(event)
 
     def look(self) -> None:
-        """See how far a search has come by now; nothing moves any more once it has ended."""
+        """Update the trials that still run; nothing to do once the search has ended."""
         if "driver_begin" in self.last and "search_end" not in self.last:
             self.trials.look(time.perf_counter_ns())
 
@@ -151,7 +151,7 @@ class _Journal:
             self.places = max(self.places, event["places"] if "places" in event else event["devices"])
 
     def _isolated(self, event: Event) -> None:
-        """The weakest of what trials told; one that failed may not have come to that."""
+        """Keep the weakest isolation that a trial reported; one that failed may have ended before it reported any."""
         claimed = event.get("isolation")
         kept = Isolation.model_validate(claimed) if claimed else UNREPORTED if event["status"] == "finished" else None
         self.isolation = weakest(filter(None, (self.isolation, kept)))
@@ -162,8 +162,11 @@ def _contention(event: Event | None) -> Contention | None:
 
 
 def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed: bool) -> dict[str, Any]:
-    """What a journal says of its search. One that was resumed had at least two drivers: it may have ended by then, and
-    that session has other conditions all the same."""
+    """Fields of the record that follow from the journal.
+
+    A search that was resumed counts as having had two drivers at least: even if it was over by then, the session that
+    resumed it ran under other conditions.
+    """
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
@@ -205,9 +208,10 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed:
 
 
 def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
-    """Of a step on an image with the network that the search began with: as declared, and as torch counted it.
+    """FLOPs of a training step on one image, with the network that the search began with: as declared, and as torch
+    counted them.
 
-    Of an init model the closed form declares it.
+    For an init model the closed form takes the place of the case's declaration.
     """
     seeds = [trial for trial in trials if trial.parent is None and not trial.sampled]
     seed = next((trial for trial in seeds if trial.counted), seeds[0] if seeds else None)  # there may be several
@@ -217,7 +221,7 @@ def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
 
 
 def _utilisation(chip: Chip, score: float | None, devices: int) -> Utilisation:
-    """The honest score over all devices' peaks."""
+    """MFU: the score by honest FLOPs over the peaks of all devices."""
     if chip.peak is None:
         return Utilisation(reason=chip.peak_missing)
     if not score:

@@ -37,7 +37,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class _Settings(Fields):
-    """Of a configuration, what a search is told and judged by."""
+    """The part of a configuration by which a search is reported and judged."""
 
     min_seconds: Seconds
     mark_seconds: Annotated[float, Field(ge=LEAST_MARK, lt=1e12)]
@@ -79,7 +79,7 @@ SESSION_EVENTS = EventReader(
         "run_end": Typed,
     }
 )
-"""Those of the process that leads a search."""
+"""Events of the process that leads a search."""
 
 
 class _Linked(Typed):
@@ -205,6 +205,10 @@ class _InitModels(_Linked):
     networks: Annotated[list[Annotated[dict[str, Any], part(Identity)]], Field(min_length=1)]
 
 
+GAVE_UP = "trials in a row have failed"
+"""In the reason of a search's end, by which its verdict knows that it gave up."""
+
+
 class _SearchEnd(_Linked):
     reason: Text
 
@@ -220,7 +224,7 @@ JOURNAL_EVENTS = EventReader(
         "examined": _Examined,
     }
 )
-"""Those of a search's journal."""
+"""Events of a search's journal."""
 
 
 class _TrialOwn(Typed):
@@ -281,4 +285,4 @@ TRIAL_EVENTS = EventReader(
     },
     closed=True,
 )
-"""Those of a trial: a rank's of a training, and its own."""
+"""Events of a trial: those of a training's rank, and its own."""

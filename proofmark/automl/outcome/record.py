@@ -26,8 +26,10 @@ def _fields_of(kind: type[Part]) -> set[str]:
 
 
 class OfMany(Part):
-    """A part of which a record may have millions. That all of its fields were given is remembered once for all of a
-    kind, where pydantic would remember it for each: that is two thirds of what a small part takes.
+    """A part of which a record may have millions.
+
+    pydantic keeps for each instance the set of fields that were given, which is two thirds of what a small part takes.
+    Where all were given, all instances of a class share one set.
     """
 
     def model_post_init(self, context: Any, /) -> None:
@@ -37,7 +39,7 @@ class OfMany(Part):
 
 
 class Items(NamedTuple):
-    """How many there are, by a process without a vendor's code; None: nobody like that has told (yet)."""
+    """Sizes of the splits, counted by a process without a vendor's code; None: not reported (yet)."""
 
     train: int | None = None
     search: int | None = None
@@ -74,7 +76,7 @@ class TrialRecord(OfMany):
     accuracy: float | None = Field(description="the best on the search's split")
     best_epoch: int | None
     stopped_early: str | None
-    asked: int | None = Field(default=None, description="epochs, at most; null in records of before")
+    asked: int | None = Field(default=None, description="epochs, at most; null in older records")
     epochs: tuple[EpochRecord, ...]
     parameters: int
     forward_flops: int = Field(description="per image, of the network that was built, by the closed form")
@@ -94,49 +96,51 @@ class TrialRecord(OfMany):
     host: str
     log_intact: bool = Field(description="whether its own log is the one that the driver read")
     trained_on: str | None = Field(
-        default=None, description="SHA-256 of its data; empty: nobody said; null in records of before"
+        default=None, description="SHA-256 of its data; empty: nobody said; null in older records"
     )
     evaluated_on: str | None = Field(default=None, description="likewise")
 
     @property
     def earns(self) -> bool:
-        """Whether what it computed counts: of one that failed nothing shows that it kept to the rules. In records of
-        before it did."""
+        """Whether its FLOPs count towards the score.
+
+        A failed trial's do not, since nothing shows that it kept to the rules; in older records, which do not say what
+        it was trained on, they do.
+        """
         return self.status != "failed" or self.trained_on is None
 
     def finished_epochs(self, items: Items) -> Iterator[EpochRecord]:
-        """Those of all images to train on, evaluated on all of the search's split; and the evaluation before the first
-        step. No others earn, if any do."""
+        """Epochs of all training images that were evaluated on the whole search split, and the evaluation before the
+        first step. No others can count towards the score."""
         return (epoch for number, epoch in enumerate(self.epochs) if _is_finished(epoch, number, items))
 
     def unfinished_epochs(self, items: Items) -> Iterator[tuple[int, EpochRecord]]:
-        """All others, each with its place among those that the trial tells of: 0 is the one before the first step."""
+        """All other epochs, each with its position among the trial's: 0 is the evaluation before the first step."""
         return ((n, epoch) for n, epoch in enumerate(self.epochs) if not _is_finished(epoch, n, items))
 
     @property
     def lasted(self) -> float:
-        """Seconds, by its driver's clock; 0 where it has no end."""
+        """Seconds from its beginning to its end by its driver's clock; 0 if it has not ended."""
         return max(0.0, self.ended - self.began) if self.ended is not None else 0.0
 
     @property
     def trained(self) -> float:
-        """Seconds of its training and of the evaluation before its first step, by the word of its ranks."""
+        """Seconds of its training and of the evaluation before its first step, as its ranks report them."""
         return self.train_seconds + sum(epoch.seconds for epoch in self.epochs if not epoch.images)
 
     @property
     def flops(self) -> float:
-        """That it says it computed, in all epochs."""
+        """FLOPs of all its epochs, as its ranks report those."""
         return sum(map(self.flops_of, self.epochs))
 
     @property
     def compatible_flops(self) -> float:
-        """The same by the original's formulas: what it is credited the original's way is this, scaled to the images of
-        ImageNet."""
+        """FLOPs of all its epochs by AIPerf's formulas. AIPerf's own score scales them to the images of ImageNet."""
         training, forward = self.compatible_training_flops, self.compatible_forward_flops
         return float(sum(epoch.images * training + epoch.evaluated * forward for epoch in self.epochs))
 
     def flops_of(self, epoch: EpochRecord) -> float:
-        """Of one of its epochs."""
+        """FLOPs of one of its epochs."""
         return float(epoch.images * self.training_flops + epoch.evaluated * self.forward_flops)
 
 
@@ -146,7 +150,7 @@ def _is_finished(epoch: EpochRecord, number: int, items: Items) -> bool:
 
 
 class Mark(Part):
-    """The search at some time: what its curves are drawn of."""
+    """The state of a search at one moment: a point of its curves."""
 
     SPEEDS = frozenset({"score", "regulated", "compatible", "compatible_regulated"})
 
@@ -159,7 +163,7 @@ class Mark(Part):
 
 
 class Score(Part):
-    """What a search comes to. FLOP/s, over all of its time."""
+    """The score of a search in FLOP/s, over all of its time."""
 
     SPEEDS = frozenset({"honest", "regulated", "compatible", "compatible_regulated", "joules_per_teraflop"})
 
@@ -232,7 +236,7 @@ class AutoMLRecord(CaseRecord):
 
     @property
     def variant(self) -> dict[str, str]:
-        """By how many devices it was searched on."""
+        """The number of devices that the search used."""
         return {"devices": str(self.devices)}
 
     @property
@@ -248,23 +252,23 @@ class AutoMLRecord(CaseRecord):
 
     @property
     def items(self) -> Items:
-        """Of an epoch and of an evaluation."""
+        """How many items an epoch trains on and an evaluation looks at."""
         return Items(self.train_items, self.search_items)
 
     @property
     def trained_images(self) -> int:
-        """In all epochs that earn."""
+        """Images trained on in all epochs that count towards the score."""
         earning = (trial for trial in self.trials if trial.earns)
         return sum(epoch.images for trial in earning for epoch in trial.finished_epochs(self.items))
 
     @property
     def resumed(self) -> bool:
-        """Whether another driver began it."""
+        """Whether more than one driver has worked on the search."""
         return self.drivers > 1
 
     @property
     def unrankable(self) -> list[str]:
-        """Why its score is to be set beside nobody's; nothing of one that may be."""
+        """Why its score must not be compared with others'; empty if it may be."""
         reasons = {
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
@@ -278,13 +282,13 @@ class AutoMLRecord(CaseRecord):
 
     @property
     def _was_spread(self) -> bool:
-        """Whether a trial named another host."""
+        """Whether a trial ran on another host than the session's."""
         return self.host is not None and any(trial.host != self.host.name for trial in self.trials)
 
     @property
     def _searched(self) -> bool:
-        """Whether a finished trial was made of another and trained; nobody asked that of records of before, and where
-        trials are so many that they are in a file of their own some were."""
+        """Whether some finished trial was derived from another one and trained. Taken for granted in older records, and
+        where trials are so many that they are in a file of their own."""
         finished = [trial for trial in self.trials if trial.status == "finished"]
         trained = [trial for trial in finished if any(epoch.images for epoch in trial.epochs)]
         asked = any(trial.trained_on is not None for trial in finished)

@@ -17,7 +17,7 @@ MOST_MARKS = 10_000
 """What curves are drawn of; of more marks they are of every second one, or third."""
 
 UNKNOWN = Items()
-"""Of a search whose best network was not judged (yet), and of records of before."""
+"""The items of a search whose best network was not judged (yet), and of older records."""
 
 LEAST_ERROR = 1e-6
 """An error that is none is taken for this: no data set has so many images that it would be told from it."""
@@ -95,12 +95,13 @@ def marks_of(
 
 
 def _earned(trials: Sequence[TrialRecord], items: Items) -> Iterator[tuple[TrialRecord, EpochRecord]]:
-    """All that counts, each with its trial."""
+    """All epochs that count towards the score, each with its trial."""
     return ((trial, epoch) for trial in trials if trial.earns for epoch in trial.finished_epochs(items))
 
 
 def _credited(trial: TrialRecord, epoch: EpochRecord) -> int:
-    """As the original has it: fixed images for each epoch that was trained, by its own formulas of FLOPs."""
+    """FLOPs of an epoch as AIPerf credits them: a fixed number of images for each epoch that was trained, by its
+    formulas."""
     if not epoch.images:
         return 0
     return TRAINED * trial.compatible_training_flops + EVALUATED * trial.compatible_forward_flops

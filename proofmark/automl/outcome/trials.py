@@ -8,7 +8,7 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.outcome.record import EpochRecord, TrialRecord
-from proofmark.automl.search.running import digest_of_log, outcome
+from proofmark.automl.outcome.trial_log import digest_of_log, outcome
 from proofmark.automl.search.state import Elapsed, left_of
 from proofmark.automl.trial.spec import LOG
 from proofmark.record.events.log import CORRUPT, Event, read_events
@@ -46,7 +46,8 @@ class Trials:
             self._done[event["trial"]] = self._record(begun, event, began, moment, where, self._intact(begun, event))
 
     def look(self, clock: int) -> None:
-        """See what trials that have no end have come to by now: by this machine's monotonic clock, in ns."""
+        """Update the trials that have not ended from their logs, as of `clock`: ns of this machine's monotonic
+        clock."""
         moment = self.since({"event": "now", "clock": clock})
         for number, (begun, began, where) in self._open.items():
             left = left_of(self._folder, begun)
@@ -54,7 +55,7 @@ class Trials:
             self._done[number] = self._record(begun, come, began, moment, where, True)
 
     def records(self) -> list[TrialRecord]:
-        """By number; what has no end has none."""
+        """All trials, by number; one that has not ended has no end in its record either."""
         endless = {
             number: self._record(begun, {}, began, None, where, True)
             for number, (begun, began, where) in self._open.items()
@@ -63,14 +64,15 @@ class Trials:
         return [every[number] for number in sorted(every)]
 
     def _intact(self, begun: Event, event: Event) -> bool:
-        """Whether a trial's log is the one that its driver read. It is not kept for ever; that there was any is."""
+        """Whether a trial's log is the one that its driver read. The log need not be kept, but a finished trial must
+        have had one."""
         found, kept = digest_of_log(left_of(self._folder, begun)), event["log_sha256"]
         return found in (kept, None) and (kept is not None or event["status"] != "finished")
 
     def _record(
         self, begun: Event, end: Mapping[str, Any], began: float, ended: float | None, driver_host: str, intact: bool
     ) -> TrialRecord:
-        """Its host is the one that its own log names, or else its driver's."""
+        """A trial's record. Its host is the one that its own log names, or else its driver's."""
         counted, energy, per_image = end.get("counted"), end.get("energy", {}), begun["per_image"]
         data = end["data"] or {"train": "", "evaluated": ""} if "data" in end else {}
         return TrialRecord(

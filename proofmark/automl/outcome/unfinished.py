@@ -1,4 +1,4 @@
-"""What is said of a search that goes on: never that it is valid, but at once if it is not honest."""
+"""The verdict on a search that still runs: never that it is valid, but at once that it is dishonest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofmark.record.parts import Verdict, VerdictKind
 
 
 def judged_so_far(record: AutoMLRecord) -> Verdict:
-    """Of a record that has `as_of`."""
+    """Judge the record of a search that still runs, which has `as_of`."""
     assert record.as_of is not None
     honesty = VerdictKind.FAIL_HONESTY
     dishonest = [reason for rule in rules(record) if rule.kind is honesty for reason in rule.broken]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from proofmark.automl.outcome.event_types import GAVE_UP
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required
@@ -98,14 +99,13 @@ def _failures(record: AutoMLRecord) -> list[str]:
     failed = [trial for trial in record.trials if trial.status == "failed"]
     if record.trials and record.best is None:
         return ["no trial came to its end", *(f"trial {trial.number}: {trial.reason}" for trial in failed)]
-    gave_up = bool(record.end_reason) and "in a row have failed" in (record.end_reason or "")
-    return [record.end_reason or ""] if gave_up else []
+    return [record.end_reason] if record.end_reason and GAVE_UP in record.end_reason else []
 
 
 def _edited(record: AutoMLRecord) -> list[str]:
     changed = [str(trial.number) for trial in record.trials if not trial.log_intact]
-    logs = [f"the log of trial {', '.join(changed[:16])} is not the one that its driver read"] if changed else []
-    return [*(f"the journal: {fault}" for fault in record.faults[:16]), *damaged_lines(record, "the logs"), *logs]
+    logs = [f"the log of trial {', '.join(changed[:MOST])} is not the one that its driver read"] if changed else []
+    return [*(f"the journal: {fault}" for fault in record.faults[:MOST]), *damaged_lines(record, "the logs"), *logs]
 
 
 def _unaccounted(record: AutoMLRecord) -> list[str]:
@@ -113,14 +113,14 @@ def _unaccounted(record: AutoMLRecord) -> list[str]:
     numbers = [trial.number for trial in record.trials]
     if numbers != list(range(len(numbers))):
         known = set(numbers)  # and no set of all that there might be: a number may be any
-        missing = islice((str(n) for n in range(max(numbers, default=0) + 1) if n not in known), 16)
+        missing = islice((str(n) for n in range(max(numbers, default=0) + 1) if n not in known), MOST)
         reasons.append(f"the journal has no trial {', '.join(missing)}")
     open_ = [str(trial.number) for trial in record.trials if trial.status not in ("finished", "failed")]
     if open_:
-        reasons.append(f"trial {', '.join(open_[:16])} has no end")
+        reasons.append(f"trial {', '.join(open_[:MOST])} has no end")
     finished = {trial.number for trial in record.trials if trial.status == "finished"}
     orphans = [trial for trial in record.trials if trial.parent is not None and trial.parent not in finished]
-    reasons += [f"trial {trial.number} is of trial {trial.parent}, which is not finished" for trial in orphans[:16]]
+    reasons += [f"trial {trial.number} is of trial {trial.parent}, which is not finished" for trial in orphans[:MOST]]
     if not record.trials:
         reasons.append("there was no trial")
     if not record.ended:
@@ -178,8 +178,10 @@ def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
 
 
 def _unfinished(record: AutoMLRecord) -> list[str]:
-    """Trials that finished, and tell of epochs of too few images. One that is ended within an epoch doesn't tell of it.
-    Of too many: see `_overdone`."""
+    """Finished trials that tell of epochs of too few images.
+
+    A trial that is ended within an epoch does not tell of that epoch. For too many images see `_overdone`.
+    """
     items, reasons = record.items, []
     for trial in record.trials:
         unfinished = [(n, epoch) for n, epoch in trial.unfinished_epochs(items) if not _is_more(epoch, items)]
@@ -237,7 +239,7 @@ def _other_data(record: AutoMLRecord) -> list[str]:
             ("trained on", trial.trained_on, record.dataset),
             ("was chosen by", trial.evaluated_on, record.chosen_on),
         ):
-            known = had is not None or record.chosen_on is not None  # journals of before lack both
+            known = had is not None or record.chosen_on is not None  # older journals lack both
             if trial.status == "finished" and identified and known and had != identified.sha256:
                 found = "other data than the record identifies" if had else "nobody knows what"
                 reasons.append(f"trial {trial.number} {what} {found}")

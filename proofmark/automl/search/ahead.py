@@ -1,4 +1,4 @@
-"""Generating networks while others train: one after the other, in a thread of the driver's that yields to them."""
+"""Generating networks while others train: one after another, in a thread of the driver that yields to others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from proofmark.automl.search.state import Trial
@@ -18,7 +18,7 @@ SHARING = 64
 
 @dataclass(frozen=True)
 class Made:
-    """A network to try: how it was made of a finished trial's, None where it is a seed; as JSON."""
+    """A generated network, as JSON: the finished trial that it was derived from, None for a seed, and how."""
 
     parent: int | None
     operations: list[dict[str, Any]]
@@ -48,38 +48,38 @@ class Networks(Protocol):
 
 
 class Ahead:
-    """Networks in the making, or made and not yet taken.
+    """Networks that are being generated, or are generated and not yet taken.
 
     Args:
         most: of them. What is made ahead knows nothing of trials that end until it is taken.
     """
 
-    def __init__(self, most: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation", initializer=yield_to_others)
-        self._most, self._clock = most, clock
+        self._most = most
         self._childless: int | None = None
         self._making = deque[tuple[int, Future[Made | None]]]()
 
     def childless(self, parents: int) -> bool:
-        """Whether no more network could be made of so many finished trials."""
+        """Whether generation has found no further network from this many finished trials."""
         return parents == self._childless
 
     def exhausted(self, parents: int) -> bool:
-        """The same, where none is left either."""
+        """Whether it is `childless`, and no earlier network is left to be taken."""
         return self.childless(parents) and not self._making
 
     @property
     def idle(self) -> bool:
-        """Whether another one may be begun."""
+        """Whether another network may be begun."""
         return len(self._making) < self._most
 
     def begin(self, make: Callable[[], Made | None], parents: int) -> None:
-        """Make one of so many finished trials."""
+        """Begin to generate a network from this many finished trials."""
         assert self.idle
         self._making.append((parents, self._pool.submit(self._timed, make)))
 
     def take(self) -> Made | None:
-        """What was made first, None if nothing is ready.
+        """The network that was begun first; None if it is not ready, or if there was none to be found.
 
         Raises:
             Exception: whatever making it raised.
@@ -93,10 +93,10 @@ class Ahead:
         return made
 
     def close(self) -> None:
-        """Wait for what is in the making, and let it go."""
+        """Wait for the network that is being generated, and drop all."""
         self._pool.shutdown(cancel_futures=True)
 
     def _timed(self, make: Callable[[], Made | None]) -> Made | None:
-        begun = self._clock()
+        begun = time.perf_counter()
         made = make()
-        return made and Made(made.parent, made.operations, made.graph, self._clock() - begun)
+        return made and replace(made, seconds=time.perf_counter() - begun)

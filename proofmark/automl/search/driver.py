@@ -1,4 +1,4 @@
-"""The driver: gives each free device the next trial, and writes down what comes of it, until the search is over.
+"""The driver: gives each free device the next trial, and records how it ended, until the search is over.
 
 While trials train, the next network is generated, and the process that will train it makes itself ready: it has loaded
 its data and built its network when a device becomes free. A parent is always a finished trial. Whatever is decided
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofmark.automl.outcome.event_types import GAVE_UP
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess
@@ -35,7 +36,7 @@ EVERY, SHARE = 1.0, 0.02
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is."""
+    """How far a search has come."""
 
     seconds: float
     running: int
@@ -93,7 +94,8 @@ class Driver:
         return self._state.ended is not None
 
     def take_over(self, host: Mapping[str, Any], config_hash: str) -> None:
-        """What follows in the journal of a search that is over is by this machine's clock, no longer an earlier one's.
+        """Note in the journal of a search that is over that what follows is by this machine's clock, not by an earlier
+        one's.
 
         Raises:
             OSError: the journal can't be written.
@@ -145,7 +147,7 @@ class Driver:
 
     @property
     def _seconds(self) -> float:
-        """Of the whole search."""
+        """Seconds of the whole search so far."""
         return self._before + (time.perf_counter_ns() - self._begun) / 1e9
 
     def _over(self) -> bool:
@@ -157,10 +159,11 @@ class Driver:
         return self._end is None
 
     def _reason_to_end(self) -> str | None:
-        """Why no trial is to be begun; what a trial that still runs comes to may take some of these back."""
+        """Why no more trials are begun, None if more are. The result of a trial that still runs may change the
+        answer."""
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
-            return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
+            return f"{len(self._row)} {GAVE_UP}, the last one: {self._row[-1]}"
         owed = self._again or (self._ready and self._ready.fields["attempt"] > 1)  # they were begun: each has an end
         if self._seconds >= settings.most_seconds and not owed:
             return f"{settings.most_seconds:g} s are over"
@@ -211,7 +214,7 @@ class Driver:
         return self._settings.ahead and running.process.has_let_go
 
     def _make_ready(self) -> None:
-        """The trial that is begun next, where the launcher needs no device for that."""
+        """Prepare the trial that is begun next, where the launcher needs no device for that."""
         if self._settings.ahead and self._ready is None and self._may_begin():
             self._ready = self._next(ahead=len(self._running) >= len(self._settings.environments))
 
@@ -225,7 +228,8 @@ class Driver:
         return self._upcoming.new(self._state, made, ahead) if made is not None else None
 
     def _generate(self) -> None:
-        """Make the next network, if one is needed that is none of the first round's, of all that have trained."""
+        """Begin to generate the next network from all finished trials, if one will be needed; the first round has
+        seeds."""
         number, parents = len(self._state.trials), self._state.parents
         needed = number < self._settings.most_trials and self._settings.round(number) > 0 and not self._end
         leaving = any(map(self._has_let_go, self._running))  # its result is to be known
@@ -235,7 +239,7 @@ class Driver:
             self._ahead.begin(lambda: self._proposed(number), parents)
 
     def _proposed(self, number: int) -> Made | None:
-        """In the thread that generates, of what is known when it comes to it."""
+        """Runs in the thread that generates, on what is known at that moment."""
         return self._networks.propose(self._state.finished(), self._state.without_result(), number)
 
     def _tell_now_and_then(self) -> None:

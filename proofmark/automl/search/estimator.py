@@ -1,7 +1,7 @@
-"""Optuna's tree-structured Parzen estimator over some of a study's results: more of them make no choice dearer.
+"""Optuna's tree-structured Parzen estimator over a bounded number of a study's results, so that its cost is bounded.
 
-It is kept in memory, and made anew of what is to be remembered once it has got too large: the best results, the last
-ones, and what was asked for last and is not told yet, which counts as bad so that it is not asked for again.
+It is kept in memory. Once it has grown too large it is rebuilt from the best results, the last ones, and those last
+asked for that have no result yet; these count as bad, so that they are not asked for again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -21,7 +21,7 @@ MOST = 100
 
 
 class Estimator:
-    """What to try next.
+    """Chooses the hyper-parameters to try next, to maximise a trial's value.
 
     Args:
         startup: results before which it draws at random.
@@ -31,11 +31,10 @@ class Estimator:
     def __init__(
         self,
         space: Mapping[str, BaseDistribution],
-        direction: Literal["maximize", "minimize"],
         startup: int,
-        known: Iterable[tuple[int, FrozenTrial]] = (),
+        known: Iterable[tuple[int, FrozenTrial]],
     ) -> None:
-        self._space, self._direction, self._startup = dict(space), direction, startup
+        self._space, self._startup = dict(space), startup
         self._best: list[tuple[float, int, FrozenTrial]] = []
         self._last: deque[tuple[int, FrozenTrial]] = deque(maxlen=MOST // 2)
         self.open: dict[int, FrozenTrial] = {}
@@ -48,7 +47,7 @@ class Estimator:
         self._begin_anew()
 
     def results(self) -> dict[int, FrozenTrial]:
-        """Those that are remembered, by number."""
+        """The results that are remembered, by number."""
         best = {-negative: trial for _, negative, trial in self._best}
         return dict(sorted((best | dict(self._last)).items()))
 
@@ -75,7 +74,7 @@ class Estimator:
         return trial
 
     def tell(self, number: int, trial: FrozenTrial) -> None:
-        """What came of the trial of that number, which was asked for; it has no value if it failed."""
+        """Note the result of the trial with that number, which was asked for; it has no value if it failed."""
         import optuna
 
         del self.open[number]
@@ -91,14 +90,13 @@ class Estimator:
         if trial.value is None:
             return
         self._last.append((number, trial))
-        better = trial.value if self._direction == "maximize" else -trial.value
         keep = heapq.heappush if len(self._best) < MOST // 2 else heapq.heappushpop
-        keep(self._best, (better, -number, trial))
+        keep(self._best, (trial.value, -number, trial))
 
     def _begin_anew(self) -> None:
         import optuna
 
-        self._study, self._sampler = optuna.create_study(direction=self._direction), None
+        self._study, self._sampler = optuna.create_study(direction="maximize"), None
         self._places: dict[int, int] = {}
         for number, trial in (*self.results().items(), *list(self.open.items())[-MOST // 2 :]):
             self._add(number, trial)

@@ -30,9 +30,8 @@ def examine(
     launcher: Launcher,
     make_spec: MakeSpec,
     settings: SearchSettings,
-    module: str = MODULE,
 ) -> None:
-    """Evaluate, and write down what came of it."""
+    """Evaluate the best trial's weights, and write the result, or why there is none, to the journal."""
     directory = folder / FOLDER
     remove(directory)  # of a driver that died in it
     directory.mkdir()
@@ -48,7 +47,7 @@ def examine(
         seed=best.begun["seed"],
         split=HELD_OUT,
     )
-    ended = _ended(TrialProcess(spec, launcher, settings.hang, settings.setup, module, settings.imports), settings)
+    ended = _ended(TrialProcess(spec, launcher, settings.hang, settings.setup, MODULE, settings.imports), settings)
     first_events = dict[str, Event]()  # by a process without a vendor's code
     for event in read_events(spec.folder / LOG, TRIAL_EVENTS):
         first_events.setdefault(event["event"], event)

@@ -1,4 +1,4 @@
-"""A search's journal: all that is decided and all that came of it, one event a line, each chained to the one before.
+"""A search's journal: every decision and every result, one event a line, each chained to the one before.
 
 The score is computed from it alone. One driver at a time writes to it; the lock goes with the process that holds it.
 """
@@ -24,7 +24,7 @@ PIECE = 1 << 16
 
 
 class Journal:
-    """A search's folder, held against other drivers, and the journal in it."""
+    """A search's folder, locked against other drivers, and the journal in it."""
 
     def __init__(self, folder: Path) -> None:
         """Take the folder, made if it is not there, and read what was written so far.
@@ -61,7 +61,7 @@ class Journal:
 
     @property
     def events(self) -> Iterator[Event]:
-        """Those that were written so far, from the file: they need not fit into memory."""
+        """The events written so far, read from the file: they need not fit into memory."""
         return read_journal(self._path)
 
     def write(self, kind: str, /, **fields: Any) -> Event:
@@ -74,13 +74,13 @@ class Journal:
         return self._log.write(kind, **fields)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the journal and release the folder."""
         self._log.close()
         os.close(self._lock)
 
 
 def read_journal(path: Path) -> Iterator[Event]:
-    """Its events, damaged ones as CORRUPT."""
+    """A journal's events, damaged ones as CORRUPT."""
     return read_events(path, JOURNAL_EVENTS)
 
 

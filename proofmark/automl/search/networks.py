@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ class Morphisms:
     networks they had.
     """
 
-    def __init__(self, seeds: Sequence[Graph], random_seed: int, growth: float = math.inf) -> None:
+    def __init__(self, seeds: Sequence[Graph], random_seed: int, growth: float) -> None:
         """Take the networks that trials of the first round have in turn.
 
         Args:
@@ -94,7 +93,7 @@ class Morphisms:
 
 
 class _Known:
-    """Networks that trials had, by the hash of what distances depend on: eight bytes each."""
+    """Networks that trials have had, by the hash of their descriptors: eight bytes each."""
 
     def __init__(self) -> None:
         self.trials = set[int]()

@@ -1,26 +1,22 @@
-"""One trial's process: made ready, begun, looked at, and in the end what came of it."""
+"""One trial's process: prepared, begun, watched, and ended."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.outcome.trial_log import epochs_of, events_of, outcome
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.process.scratch.own_directory import remove
-from proofmark.record.events.log import CORRUPT, Event, read_events
-from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import SETUP, Heartbeat, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
-from proofmark.wall.isolation import Isolation, weakest
 
 HEARTBEAT = ".heartbeat"
 BEAT = f"rank0{HEARTBEAT}"
@@ -106,12 +102,12 @@ class TrialProcess:
 
     @property
     def has_let_go(self) -> bool:
-        """Whether it computes no more, and only puts down what it has come to."""
+        """Whether it has finished computing, and only saves its results."""
         beat = read_heartbeat(self.spec.folder / BEAT)
         return beat is not None and beat.phase == "end"
 
     def poll(self) -> dict[str, Any] | None:
-        """What came of it, as the journal has it; None while it runs. One that hangs is ended."""
+        """Its outcome, as fields of the journal's `trial_end`; None while it runs. A trial that hangs is ended."""
         status = self._handle.status()
         hung = self._hung() if status == "running" and self._is_due() else None
         if status == "running" and hung is None:
@@ -120,8 +116,8 @@ class TrialProcess:
         return outcome(self.spec.folder, status == "succeeded", hung, self._handle.clock_ahead)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """What it has trained so far."""
-        return list(epochs_of(list(_events(self.spec.folder)), self._handle.clock_ahead))
+        """The epochs that it has reported so far."""
+        return list(epochs_of(list(events_of(self.spec.folder)), self._handle.clock_ahead))
 
     def stop(self) -> None:
         """End it, and remove what only its processes had use for: a search may have very many trials."""
@@ -182,7 +178,7 @@ class TrialProcess:
 
 
 def tidy_up(spec: TrialSpec) -> None:
-    """Of a trial whose processes have ended, maybe by being killed, only what they said and came to stays."""
+    """Remove what a trial's processes, maybe killed, have left, other than logs and results."""
     for directory in spec.own_directories:
         remove(directory)
     Path(spec.directory, SPEC).unlink(missing_ok=True)
@@ -190,102 +186,3 @@ def tidy_up(spec: TrialSpec) -> None:
         with contextlib.suppress(FileNotFoundError):  # somebody else removed it first
             if not path.is_dir() and (path.suffix == HEARTBEAT or not path.lstat().st_size):
                 path.unlink()
-
-
-def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
-    """Fields of a `trial_end`, from what a trial left where the monotonic clock is `ahead` by so many seconds."""
-    read = list(read_events(folder / LOG, TRIAL_EVENTS))
-    events = [event for event in read if event["event"] != CORRUPT]
-    last = {event["event"]: event for event in events}
-    checks = [event for event in events if event["event"] == "check"]
-    data = [event for event in events if event["event"] == "data"]  # said once, before there is a vendor's code
-    isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
-    reason = hung or _failure(folder, succeeded, read, last)
-    chosen = last.get("chosen", {})
-    energy = last.get("energy", {"joules": None, "reason": "the trial left no reading"})
-    return {
-        "status": "failed" if reason else "finished",
-        "reason": reason,
-        "accuracy": None if reason else chosen.get("metric"),
-        "best_epoch": chosen.get("epoch"),
-        "stopped_early": last.get("stopped_early", {}).get("reason"),
-        "epochs": list(epochs_of(events, ahead)),
-        "counted": _only(last.get("counted"), ("forward", "training")),
-        "dtypes": last.get("computed", {}).get("dtypes", []),
-        "checks": [_only(check, ("name", "passed", "figure", "bound", "meaning")) for check in checks],
-        "isolation": isolation.model_dump(mode="json") if isolation else None,
-        "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
-        "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
-        "log_sha256": digest_of_log(folder),
-        "data": _only(data[0], ("train", "evaluated")) if len(data) == 1 else None,
-        "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),
-    }
-
-
-def digest_of_log(folder: Path) -> str | None:
-    """SHA-256 of a trial's own log, None where there is none."""
-    try:
-        with (folder / LOG).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
-def epochs_of(events: Sequence[Event], ahead: float) -> Iterator[dict[str, Any]]:
-    """Each evaluation, by this machine's clock, with what was trained on since the one before."""
-    samples, seconds, loss = 0, 0.0, None
-    for event in events:
-        if event["event"] == "steps":
-            loss = event["losses"][-1]
-        elif event["event"] == "evaluation":
-            yield {
-                "clock": max(0, event["clock"] - round(ahead * 1e9)),
-                "images": event["samples"] - samples,
-                "evaluated": int(event.get("samples_evaluated", 0)),
-                "accuracy": event["metric"],
-                "loss": loss,
-                "seconds": _took(event, seconds),
-            }
-            samples, seconds = event["samples"], event["train_seconds"]
-
-
-def _took(event: Event, before: float) -> float:
-    """Seconds of a training up to an evaluation, since the one `before`; the first one is no part of its time."""
-    if not event["samples"]:
-        return float(event.get("took_seconds", 0.0))
-    return max(0.0, float(event["train_seconds"]) - before)
-
-
-def _events(folder: Path) -> Iterator[Event]:
-    return (event for event in read_events(folder / LOG, TRIAL_EVENTS) if event["event"] != CORRUPT)
-
-
-def _failure(folder: Path, succeeded: bool, read: Sequence[Event], last: dict[str, Event]) -> str | None:
-    """Why a trial counts for nothing, None for one that does."""
-    damaged = [event["what"] for event in read if event["event"] == CORRUPT]
-    failed = [event for event in read if event["event"] == "trial_failed"]
-    if failed:  # of several processes the first one has the cause; what runs them knows which one was killed
-        first = next((event for event in failed if "rank" not in event), failed[0])
-        return f"rank {first['rank']}: {first['reason']}" if "rank" in first else str(first["reason"])
-    if damaged:
-        return f"its log is damaged: {damaged[0]}"
-    if not succeeded or "trial_end" not in last:
-        said = _last_words(folder)
-        return f"its process died{f': {said}' if said else ' without a word: it was killed, or crashed'}"
-    if "dishonest" in last:
-        wrong = [event["meaning"] for event in read if event["event"] == "check" and not event["passed"]]
-        return f"it was not the case's network that was trained: {'; '.join(wrong)}"
-    return None if last.get("chosen", {}).get("metric") is not None else "no evaluation gave a number"
-
-
-def _last_words(folder: Path) -> str:
-    try:
-        lines = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return "".join(c if c.isprintable() else "?" for c in said[-1])[:300] if said else ""
-
-
-def _only(event: dict[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
-    return {name: event[name] for name in names} if event is not None else None

@@ -52,7 +52,7 @@ class SearchSettings:
     def of(
         cls, config: EffectiveConfig, places: Places, hang: float, setup: float, imports: tuple[str, ...]
     ) -> SearchSettings:
-        """Those of a case."""
+        """The settings of a case."""
         return cls(
             environments=places.environments,
             devices=places.devices,

@@ -78,13 +78,13 @@ class Trial:
         return folder_of(self.number, self.attempt)
 
     def left(self, folder: Path) -> Path:
-        """What its process left, in the folder of its search."""
+        """The folder with what its process left, given that of its search."""
         return folder / self.folder / NODE
 
 
 @dataclass
 class State:
-    """All trials by number, and how long the search has gone on before now.
+    """All trials by number, and for how long the search has been running.
 
     Attributes:
         over: those that have ended, in that order.
@@ -103,7 +103,7 @@ class State:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> State:
-        """What a whole journal says."""
+        """The state that a whole journal describes."""
         state, since = cls(), Elapsed()
         for event in events:
             since(event)
@@ -136,23 +136,23 @@ class State:
 
     @property
     def parents(self) -> int:
-        """How many may be parents."""
+        """How many trials may be parents."""
         return len(self._finished)
 
     def finished(self) -> Sequence[Trial]:
-        """Those that may be parents, in the order in which they ended."""
+        """Trials that may be parents, in the order in which they ended."""
         return tuple(self._finished)
 
     def without_result(self) -> Sequence[Trial]:
-        """Those that run, and those that failed."""
+        """Trials that run, and trials that failed."""
         return tuple(self._without.values())
 
     def open(self) -> list[Trial]:
-        """Those that were begun and have no end: their driver died."""
+        """Trials that were begun and have no end: their driver died."""
         return [trial for trial in self._without.values() if not trial.over]
 
     def best(self) -> Trial | None:
-        """The one with the highest accuracy on the search's split; of equals the first."""
+        """The trial with the highest accuracy on the search's split; of equals the first."""
         return self._best
 
     def failed_in_a_row(self) -> list[Trial]:
@@ -180,7 +180,7 @@ class Elapsed:
         self.drivers = 0
 
     def __call__(self, event: Mapping[str, Any]) -> float:
-        """Of one event, in seconds."""
+        """Seconds of searching up to an event."""
         if event.get("event") == "driver_begin":
             self._before, self._begin = self.seconds, dict(event)
             self.drivers, self._over = self.drivers + 1, False
@@ -191,7 +191,7 @@ class Elapsed:
             self.seconds = max(self.seconds, moment)
         if event.get("event") == "data":
             self._data_seconds = moment
-        if event.get("event") == "examined" and "data_items" not in event:  # of before, when `data` was of the search
+        if event.get("event") == "examined" and "data_items" not in event:  # an older one: its `data` was of the search
             self.seconds = max(self.seconds, self._data_seconds)
         self._over |= event.get("event") == "search_end"
         return moment
@@ -209,7 +209,7 @@ def left_of(folder: Path, begun: Event) -> Path:
 
 
 def hyperparameters(trial: Trial) -> dict[str, Any]:
-    """Those of a trial, as its journal has them."""
+    """The hyper-parameters of a trial, as its journal has them."""
     return dict(trial.begun["hyperparameters"])
 
 

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from proofmark.automl.search.estimator import Estimator
 from proofmark.automl.search.journal import cut_torn_line
@@ -32,17 +32,14 @@ NAME = "hyper-parameters"
 
 
 class Study:
-    """What to train with, and how good that was."""
+    """The hyper-parameters of all trials and the accuracy that each came to, kept in the search's folder."""
 
-    def __init__(
-        self, folder: Path, ranges: Mapping[str, Sequence[float]], seed: int, startup: int = 10, sign: int = 1
-    ) -> None:
+    def __init__(self, folder: Path, ranges: Mapping[str, Sequence[float]], seed: int, startup: int = 10) -> None:
         """Open the study in a search's folder, or begin one.
 
         Args:
             ranges: choices of kernel_size, and bounds of batch_size and dropout.
             startup: results before which it draws at random.
-            sign: -1 minimises: for a test that shows that it is not indifferent.
 
         Raises:
             UsageError: a file of it is damaged, or has fewer or more trials than it was left with.
@@ -51,7 +48,6 @@ class Study:
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._direction: Literal["maximize", "minimize"] = "maximize" if sign > 0 else "minimize"
         self._folder, self._seed = folder, seed
         low, high = (int(bound) for bound in ranges["batch_size"])
         least, most = ranges["dropout"]
@@ -63,7 +59,7 @@ class Study:
         self._asked = 0
         self._files, self._open = dict[int, optuna.Study](), dict[int, set[int]]()
         try:
-            self._estimator = Estimator(space, self._direction, startup, self._read())
+            self._estimator = Estimator(space, startup, self._read())
         except ValueError as error:  # trials of other hyper-parameters
             raise _unreadable(folder / FILE, error) from None
 
@@ -73,7 +69,7 @@ class Study:
         return self._add(asked), dict(asked.params)
 
     def tell(self, number: int, accuracy: float | None) -> None:
-        """What came of it, None for a trial that failed. Said twice, the first counts."""
+        """Note a trial's accuracy, None if it failed. Of two calls for the same number the first counts."""
         from optuna.trial import TrialState
 
         file, own = divmod(number, MOST)
@@ -86,10 +82,10 @@ class Study:
         self._forget(file)
 
     def restore(self, trials: Iterable[Trial]) -> None:
-        """Bring it to what the search's journal says, before anything more is asked.
+        """Make the study agree with the search's journal, before anything more is asked.
 
-        Trials that the study has lost are added again, by their numbers, and results that it lacks are told. A number
-        that was asked for and that no trial has will never be one: its driver died before it began.
+        Trials that the study has lost are added again by their numbers, and results that it lacks are told. A number
+        that was asked for but that no trial has is marked as failed: its driver died before the trial began.
         """
         import optuna
 
@@ -172,7 +168,7 @@ class Study:
         cut_torn_line(path)
         try:
             storage = JournalStorage(Backend(str(path)))
-            return optuna.create_study(storage=storage, study_name=NAME, direction=self._direction, load_if_exists=True)
+            return optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
         except Exception as error:  # noqa: BLE001 (whatever a damaged line leads to)
             raise _unreadable(path, error) from None
 

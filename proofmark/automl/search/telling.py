@@ -1,4 +1,4 @@
-"""How a search is told of while it goes on."""
+"""Reports on a search's progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Telling:
         self._noted = self._done = 0
 
     def __call__(self, progress: Progress) -> None:
-        """One moment of a search."""
+        """Report the state of a search at one moment."""
         over = progress.state.over
         for trial in over[self._noted :]:
             self._report({"note": self._note(trial)})
@@ -44,7 +44,7 @@ class Telling:
         )
 
     def _left(self, progress: Progress) -> dict[str, float]:
-        """Seconds that the search goes on for by its epochs, and until it begins no trial any more."""
+        """Seconds that are left by the epochs that are planned, and until no more trials are begun."""
         trained = sum(epoch["images"] > 0 for epochs in progress.open_epochs.values() for epoch in epochs)
         left = {"left_at_most": max(0.0, self._settings.most_seconds - progress.seconds)}
         done = min(self._done + trained, self._planned)
@@ -60,7 +60,7 @@ class Telling:
 
 
 def _flops(progress: Progress) -> float:
-    """What was computed so far, trials that run included."""
+    """FLOPs so far, trials that run included."""
     trials = progress.state.trials
     return progress.state.flops + sum(
         flops_of(trials[number].begun["per_image"], epochs) for number, epochs in progress.open_epochs.items()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proofmark.automl.search.ahead import Made, Networks
-from proofmark.automl.search.running import MODULE, TrialProcess
+from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State, Trial, folder_of
 from proofmark.automl.search.study import Study
@@ -47,7 +47,7 @@ class Upcoming:
         study: Study,
         launcher: Launcher,
         make_spec: MakeSpec,
-        module: str = MODULE,
+        module: str,
     ) -> None:
         self._folder, self._settings, self._networks, self._study = folder, settings, networks, study
         self._launcher, self._make_spec, self._module = launcher, make_spec, module
@@ -109,7 +109,7 @@ class Upcoming:
         return asked, chosen, graph
 
     def let_go(self, ready: Ready) -> None:
-        """It is not begun after all."""
+        """Discard a trial that is not begun after all."""
         ready.process.stop()
         if ready.fields["attempt"] == 1:
             self._study.tell(ready.fields["study"], None)

@@ -18,7 +18,7 @@ from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
 
 
 class KeptWeights:
-    """Those in a search's folder, as its trials begin and end.
+    """The weights in a search's folder, deleted once no network can be derived from them any more.
 
     Args:
         state: what the search has come to before.

@@ -24,7 +24,7 @@ OUTPUT = 1
 
 
 class RankAlone:
-    """Its process, a child of this one."""
+    """The process of a trial's only rank, a child of this one."""
 
     def __init__(self, spec: TrialSpec, path: str) -> None:
         """Start it.
@@ -50,7 +50,7 @@ class RankAlone:
                 stdin.close()
 
     def wait(self, log: EventLog) -> bool:
-        """Until it has ended; whether that was a good end. One that raised has said so in the log."""
+        """Wait for its end; return whether it ended well. A rank that raised has said so in the log."""
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         end_group(self._process)  # its loader's processes too
         code = self._process.wait()

@@ -46,7 +46,7 @@ def heard(dictations: Iterable[Dictation], log: EventLog) -> bool:
 
 
 def why(error: BaseException) -> str:
-    """In a line."""
+    """The reason, in one line."""
     said = first_line(error)
     by_name = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     if by_name or any(words in said for words in NO_MEMORY):

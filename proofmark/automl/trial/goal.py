@@ -68,7 +68,7 @@ class BestWeights(Goal):
         return self._trial.epochs
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
-        """What the closed form is held against."""
+        """Count FLOPs by torch's counter, which the closed form is held against."""
         forward, step = self._counted
         training.log.write("counted", forward=forward, training=step)
 
@@ -135,7 +135,7 @@ class BestWeights(Goal):
             save(self._momentum, folder / MOMENTUM)
 
     def tell(self, log: EventLog, window: tuple[float, float]) -> None:
-        """What came of it. `window`: the first and the last moment, in seconds since the epoch."""
+        """Write the result to the log. `window`: its first and its last moment, in seconds since the epoch."""
         log.write("computed", dtypes=sorted(self._dtypes), window=list(window))
         best = self._best_metric if math.isfinite(self._best_metric) else None
         log.write("chosen", metric=best, epoch=self._best_epoch)

@@ -67,7 +67,7 @@ class Begin:
 
     @property
     def line(self) -> str:
-        """As it is sent."""
+        """The line that is sent."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -126,7 +126,7 @@ class TrialSpec(RunSpec):
 
     @property
     def own_directories(self) -> list[Path]:
-        """Its ranks' own."""
+        """The own directories of its ranks."""
         return [self.own_directory(0, rank) for rank in range(self.nproc)]
 
     def training(self) -> TrainingSpec:
@@ -167,6 +167,6 @@ class TrialSpec(RunSpec):
         )
 
     def moved(self, layout: HostLayout) -> Self:
-        """The same trial where things lie elsewhere; what it inherits was brought there."""
+        """The same trial, for another layout of a host; what it inherits was brought there."""
         parent = self.parent and replace(self.parent, folder=f"{layout.directory}/brought")
         return replace(super().moved(layout), parent=parent)

@@ -29,13 +29,13 @@ class CaseFolder(NamedTuple):
 
     @property
     def scale_files(self) -> list[tuple[str, Path]]:
-        """Its settings, by what their names say of the scale."""
+        """Files of settings, by the scale in their names."""
         found = ((_SCALE.fullmatch(path.name), path) for path in sorted((self.path / "config").glob("config_*.py")))
         return [(match["scale"], path) for match, path in found if match and not match["scale"].endswith("common")]
 
     @property
     def nameless_files(self) -> list[Path]:
-        """Those that are called like settings, but by whose names FlagPerf would never find any."""
+        """Files that are called like settings, but by a name that FlagPerf would never look for."""
         found = {path for path in (self.path / "config").glob("config_*") if path.is_file() and path.suffix != ".pyc"}
         return sorted(found - {path for _, path in self.scale_files})
 
@@ -74,7 +74,7 @@ class Checkout:
 
     @property
     def analyses(self) -> list[Path]:
-        """What reads the logs of the vendor's monitors, and knows the peaks."""
+        """The modules that read the logs of the vendor's monitors, and know the peaks."""
         return self._files(self.inference, f"docker_images/{self.vendor}/{self.vendor}_analysis.py")
 
     @property
@@ -85,14 +85,14 @@ class Checkout:
 
     @property
     def images(self) -> list[Path]:
-        """What the vendor's images are made by."""
+        """The files that the vendor's images are built from."""
         places = [(self.training, f"{self.vendor}/docker_image*"), (self.inference, f"docker_images/{self.vendor}")]
         names = ("Dockerfile", "*_install.sh")
         return [path for part, place in places for name in names for path in self._files(part, f"{place}/**/{name}")]
 
     @property
     def vendors(self) -> list[str]:
-        """All that have something there."""
+        """All vendors that have something in the checkout."""
         places = []
         if self.training:
             places += [path for path in self.training.iterdir() if path.name not in ("benchmarks", "run_benchmarks")]

@@ -44,7 +44,7 @@ class VendorFacts:
 
 @dataclass
 class Moved:
-    """An adaptation on its way."""
+    """What was read of an adaptation so far, and what is written from it."""
 
     checkout: Checkout
     cases: OurCases
@@ -69,14 +69,15 @@ class Moved:
         return f"{self.package}/chips.yaml"
 
     def take_peak(self, precision: str, flops: float, file: Path | str) -> tuple[Fate, dict[str, str]]:
-        """Keep a chip's peak; its fate."""
+        """Keep a chip's peak, and return what became of it."""
         known, whose = self.facts.peaks.setdefault(precision, (flops, self.checkout.shown(file)))
         if known != flops and len(self.facts.chips) < 2:  # each of several has its own
             return "illegal", {"why": f"{whose} says {known:g}: a chip has one peak at a precision"}
         return "renamed", {"here": f"{self.chips_file}: peaks: {precision}", "why": "name its source yourself"}
 
     def take_backend(self, backend: str, file: Path | str) -> tuple[Fate, dict[str, str]]:
-        """Keep what processes talk through; its fate. A package has one, whatever the case and the scale."""
+        """Keep the backend of processes, and return what became of it. A package has one, whatever the case and the
+        scale."""
         if not backend.replace(":", "").replace(",", "").isalnum():
             return "illegal", {"why": "is not a backend's name"}
         self.facts.backend = known, whose = self.facts.backend or (backend, self.checkout.shown(file))
@@ -118,6 +119,6 @@ class Moved:
                 self.tell(each.file, each.line, each.key, None, "refused", why=each.what)
 
     def write_yaml(self, path: str, values: Mapping[str, Any], remark: str) -> None:
-        """Have a file of ours."""
+        """Write a file of ours."""
         text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True) if values else ""
         self.files[path] = f"# {remark}\n{text}"

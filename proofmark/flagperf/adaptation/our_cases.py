@@ -1,4 +1,4 @@
-"""The cases that there are here, as what another's settings are held against."""
+"""Proofmark's own cases, against which another suite's settings are held."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proofmark.rules.legality import OverrideLayer, idle
 from proofmark.suite import Suite, find_suites
 
 PUBLISHED, EMBEDDED = "standard", "embedded"
-"""The profile with the published sizes, which FlagPerf's settings are of; and of a case without it."""
+"""The profile with the published sizes, which FlagPerf's settings are for; and that of a case without it."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class OurCase:
-    """One case here."""
+    """One of Proofmark's cases."""
 
     suite: Suite
     file: CaseFile
 
     @property
     def name(self) -> str:
-        """As `<suite>/<case>`."""
+        """The case as `<suite>/<case>`."""
         return f"{self.file.suite}/{self.file.case}"
 
     @property
@@ -53,7 +53,7 @@ class OurCase:
         return key if key in self.file.settings else renamed(key, self.file.settings)
 
     def parameter(self, key: str) -> str | None:
-        """The same of a parameter of the task."""
+        """Our name of a parameter of the task that is called so elsewhere, or here."""
         parameters = self.file.parameters.model_dump()
         return key if key in parameters else renamed(key, parameters)
 
@@ -79,10 +79,10 @@ class OurCase:
 
 
 class OurCases:
-    """All of them, by suite and name."""
+    """All cases of Proofmark, by suite and name."""
 
     def __init__(self, house: Path) -> None:
-        """Of the checkout in `house`.
+        """Read the cases of the checkout in `house`.
 
         Raises:
             UsageError: there are no suites, or one is broken.
@@ -115,14 +115,14 @@ class OurCases:
         self._also[suite.name] |= dict.fromkeys(other_names(path), file.case)
 
     def find(self, suite: str, theirs: str) -> OurCase | None:
-        """The case that FlagPerf, or anybody, calls so."""
+        """The case that FlagPerf, or a person, calls by this name."""
         name = (
             theirs if f"{suite}/{theirs}" in self._cases else renamed(theirs, self.names(suite), self._also.get(suite))
         )
         return self._cases.get(f"{suite}/{name}")
 
     def names(self, suite: str) -> list[str]:
-        """Of a suite's cases."""
+        """The names of a suite's cases."""
         return [case.file.case for case in self._cases.values() if case.file.suite == suite]
 
     def nearest(self, suite: str, theirs: str) -> str:

@@ -146,7 +146,7 @@ def _move_engines(moved: Moved) -> dict[str, str]:
         moved.files[target] = text_of(path, root)
         why = "answers are plain tensors; " + _of_foo_time(returned_by(path, root, "__call__"))
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
-        if missing := [name for name in packages_in(path, root) if not _is_there(name)]:
+        if missing := [name for name in packages_in(path, root) if not _can_be_imported(name)]:
             why = f"it imports what is not installed here: {', '.join(missing)}"
             moved.tell(path, 0, "", None, "by hand", here=target, why=why)
         for name, value, line in variables_set(path, root):
@@ -155,8 +155,8 @@ def _move_engines(moved: Moved) -> dict[str, str]:
     return engines
 
 
-def _is_there(package: str) -> bool:
-    """Whether a package could be imported here: it is not."""
+def _can_be_imported(package: str) -> bool:
+    """Whether a package could be imported here, which this does not do."""
     try:
         return find_spec(package) is not None
     except ValueError:  # of one that is imported and has none

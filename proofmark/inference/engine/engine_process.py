@@ -35,7 +35,7 @@ STOPPING = 1.0
 """Seconds that its threads get to stop: one that a driver holds in the kernel stops when it comes back."""
 
 LATE, LATE_SHARE = 2, 0.1
-"""So often, and of so many of its rests, it may have run in one: too rarely to move the median of what is timed."""
+"""In how many of its rests, or what share of them, it may have run: too rarely to move the median of what is timed."""
 
 STOPPED, DEAD = (b"T", b"t"), (b"Z", b"X")
 """States of threads, as proc(5) calls them."""
@@ -86,7 +86,7 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """Its process, and its group."""
+        """The id of its process, and of its group."""
         return self._process.pid
 
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
@@ -122,7 +122,7 @@ class EngineProcess:
                 raise self._lost()
         return message
 
-    def _taken(self, flags: int = 0) -> bytes | None:
+    def _taken(self, flags: int) -> bytes | None:
         """The next message, None where there is none yet."""
         try:
             length = self._socket.recv_into(self._buffer, 0, flags)

@@ -64,7 +64,7 @@ class Engines:
         """See that torch finds the vendor's device, and that the compiler can be imported.
 
         Returns:
-            What saw it, which has ended.
+            The engine that checked it, whose process has ended.
 
         Raises:
             EngineFailed: there is no engine to be had.

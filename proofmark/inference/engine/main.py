@@ -90,7 +90,7 @@ class Server:
         self._unregistered: Exception | None = None
 
     def serve(self) -> None:
-        """Until the other end is closed."""
+        """Carry out orders until the other end is closed."""
         while message := self._next():
             try:
                 if message[0] == protocol.CALL:
@@ -206,8 +206,8 @@ class Server:
         return self._rehearse(order) if order["do"] == "rehearse" else self._make(order)
 
     def _rehearse(self, order: dict[str, Any]) -> None:
-        """That torch finds the vendor's device, and the compiler can be imported: of an engine all that needs no
-        weights."""
+        """Check all that an engine needs before it has weights: torch finds the vendor's device, and the compiler can
+        be imported."""
         import torch
 
         found, _ = self._found(order, EffectiveConfig.from_dict(order["config"]))

@@ -96,7 +96,7 @@ class RemoteEngine(Apart):
         self.foo_time_reason = made.foo_time_reason
 
     def rehearse(self, orders: Mapping[str, Any]) -> None:
-        """Have it see what can be seen before there are weights.
+        """Have the process check what can be checked before there are weights.
 
         Raises:
             EngineFailed: no engine can be made.
@@ -104,7 +104,7 @@ class RemoteEngine(Apart):
         self._ordered("rehearse", orders)
 
     def _ordered(self, what: str, orders: Mapping[str, Any]) -> Any:
-        """What comes of its first order, before which it closes itself in."""
+        """The result of the process's first order; before it the process closes itself in."""
         self._process.send(protocol.as_json(protocol.ORDER, {"do": what, **orders}))
         self.isolation = self._closed_in()
         return self._done(self._reply())
@@ -176,7 +176,7 @@ class RemoteEngine(Apart):
             raise EngineFailed(f"the engine's process sent an invalid answer: {error}") from None
 
     def _ready(self, placed: Placed) -> Placed:
-        """With its next call, which nobody could know of before."""
+        """The batch with its next call, which nobody could know beforehand."""
         placed.call = self._call(placed)
         return placed
 
@@ -264,7 +264,8 @@ class RemoteEngine(Apart):
         return message
 
     def _closed_in(self) -> Isolation:
-        """Its first word, the only one that none of the vendor's code can have had a hand in.
+        """How the process is isolated, by its first word: the only one in which no code of the vendor's can have had a
+        hand.
 
         Raises:
             EngineFailed: it failed before, or says something else.
@@ -275,7 +276,7 @@ class RemoteEngine(Apart):
         return content["isolation"]
 
     def _done(self, message: bytes) -> Any:
-        """What came of an order.
+        """The result of an order, out of its answer.
 
         Raises:
             EngineFailed: it failed, or says once more how it is kept.

@@ -15,7 +15,7 @@ from proofmark.wall.isolation import Isolation
 
 
 class Reply(TypedDict, total=False):
-    """A message of its."""
+    """A message in words from an engine's process."""
 
     isolation: Isolation
     done: Any

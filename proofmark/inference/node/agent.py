@@ -22,6 +22,7 @@ from proofmark.inference.node.answers import FILE
 from proofmark.inference.node.processes import ProcessesHere
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import WorkerLost
+from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import require
@@ -87,10 +88,8 @@ class Answers:
         Raises:
             OSError: the disk is full or gone.
         """
-        line = memoryview((json.dumps(message) + "\n").encode())
         with self._writing:
-            while line:
-                line = line[self._stream.write(line) :]
+            write_line(self._stream.fileno(), message)
 
     def heartbeat(self) -> None:
         """Say now and then that there is an agent."""

@@ -31,7 +31,7 @@ EVERY = 0.05
 
 
 class RemoteProcesses:
-    """Those on a host that a launcher finds."""
+    """A case's processes on a host that a launcher finds."""
 
     def __init__(self, spec: CaseSpec, launcher: Launcher) -> None:
         """Submit the job; `begin` waits until it runs.

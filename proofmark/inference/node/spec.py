@@ -31,7 +31,7 @@ class CaseSpec(RunSpec):
 
     @property
     def name(self) -> str:
-        """Of what it is a run."""
+        """The case that it is a run of."""
         return f"{self.config['suite']}/{self.config['case']}"
 
     @property

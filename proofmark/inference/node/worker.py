@@ -70,11 +70,11 @@ class CaseWorker:
     def __init__(
         self,
         spec: WorkerSpec,
-        environment: Mapping[str, str] | None = None,
-        patience: Patience | None = None,
+        environment: Mapping[str, str],
+        patience: Patience,
         imports: Sequence[str] = (),
     ) -> None:
-        self._listener = Listener(patience or Patience())
+        self._listener = Listener(patience)
         self._loaders = too_many_loaders(spec.config.get("configurations", {}))
         most = spec.config.get("host", {}).get("scratch_limit", HostSettings.scratch_limit) * (1 << 30)
         self._quota = Quota([Path(spec.own_directory)], most)
@@ -178,7 +178,7 @@ class CaseWorker:
         return None if line is None else read_answer(line)
 
     def _lost(self) -> WorkerLost:
-        """That it has ended, and how."""
+        """An error that says that the child has ended, and how."""
         self.child.has_ended(within=10)
         self.kill()
         return WorkerLost(f"the case's process {self.child.cause_of_death()}; its output is in worker.log")

@@ -19,6 +19,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
+from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
@@ -115,10 +116,8 @@ class _Answers:
         os.set_inheritable(descriptor, False)
 
     def send(self, **message: Any) -> None:
-        line = memoryview((json.dumps(message) + "\n").encode())
         with self._writing:
-            while line:
-                line = line[os.write(self._descriptor, line) :]
+            write_line(self._descriptor, message)
 
     def write(self, kind: str, /, **fields: Any) -> None:
         """Tell of an event: the session writes the log."""

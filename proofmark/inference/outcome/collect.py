@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from proofmark import __version__
-from proofmark.errors import reason
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.kept import home_of
@@ -18,12 +17,12 @@ from proofmark.inference.outcome.verdict import judge
 from proofmark.inference.outside import timed_outside
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.measuring.fresh_pace import excused, fresh_pace
-from proofmark.monitoring.summary import summarise
-from proofmark.record.begun import envelope_of, how_far
+from proofmark.monitoring.summary import monitoring_of
+from proofmark.record.begun import envelope_of, how_far, identity_of
 from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Seal, Utilisation
+from proofmark.record.parts import Check, Flops, Memory, Monitoring, Seal, Utilisation
 from proofmark.record.provenance import Launched
 from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig
@@ -56,8 +55,8 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         compiler=begin["compiler"],
         device=begin["device"],
         seconds=seconds_between(begin, last),
-        dataset=_identity(events, "dataset"),
-        weights=_identity(events, "weights"),
+        dataset=identity_of(_last(events, "dataset")),
+        weights=identity_of(_last(events, "weights")),
         steps=_steps(events),
         audit=_step(events, "audit"),
         framework=framework,
@@ -107,7 +106,7 @@ def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]
 
 
 def _flops(events: Events, config: EffectiveConfig) -> Flops:
-    """Of one item, as declared, as counted and as published."""
+    """FLOPs of one item, as declared, as counted and as published."""
     return Flops(
         declared=config.flops,
         counted=_last(events, "flops").get("counted"),
@@ -117,7 +116,7 @@ def _flops(events: Events, config: EffectiveConfig) -> Flops:
 
 
 def _isolated(events: Sequence[Event]) -> dict[str, Event]:
-    """The weakest of each kind of process: one that is measured or audited again is made again."""
+    """How each kind of process was isolated, by the weakest: one that is measured or audited again is started again."""
     kept = defaultdict[str, list[Isolation]](list)
     for event in events:
         kept[event["of"]].append(Isolation.model_validate(event["isolation"]))
@@ -147,7 +146,7 @@ def _of_host(launched: Event, begin: Event) -> Event:
 
 
 def _checks(events: Events) -> tuple[Check, ...]:
-    """Those of each target's last measurement; what an earlier one accused it of stands among what it did."""
+    """The checks of each target's last measurement; what failed in an earlier one is among `dishonest` all the same."""
     last = dict[str, int]()
     for event in events["check"]:
         last[_target(event)] = max(last.get(_target(event), 0), event.get("attempt", 0))
@@ -161,10 +160,10 @@ def _target(check: Event) -> str:
 
 
 def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], list[str]]:
-    """Those that the session makes of what it was told: of time where the case ran `here`, and of the `target`'s fresh
-    batches.
+    """Checks that the session makes of what it was told: of time, where the case ran `here`, and of the `target`'s
+    fresh batches.
 
-    With what disturbed the machine too much for one of them to accuse.
+    With them, what disturbed the machine too much for one of them to accuse anybody.
     """
     checks = list(timed_outside(events["round_begin"], events["round_end"], events["round"])) if here else []
     rounds = _of(events, "round", target)
@@ -178,17 +177,12 @@ def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], l
 
 
 def _accusations(checks: Sequence[Check], target: str) -> list[str]:
-    """Those of checks that failed."""
+    """The checks that failed, each in a sentence."""
     return [f"the {target} fails '{check.name}': {check.finding}" for check in checks if not check.passed]
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:
     return next((e for e in reversed(events[name]) if of is None or e.get("of") == of), {})
-
-
-def _identity(events: Events, name: str) -> Identity | None:
-    event = _last(events, name)
-    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None
 
 
 def _steps(events: Events) -> tuple[Step, ...]:
@@ -197,7 +191,7 @@ def _steps(events: Events) -> tuple[Step, ...]:
 
 
 def _step(events: Events, name: str) -> Step | None:
-    """As its end says, or as failed if it only began; None where it did not."""
+    """A step as its end says, or as failed if it only began; None where it did not begin."""
     end = next((event for event in reversed(events["step_end"]) if event["step"] == name), None)
     if end is not None:
         fields = {key: end.get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
@@ -209,7 +203,8 @@ def _step(events: Events, name: str) -> Step | None:
 
 
 def _of(events: Events, kind: str, of: str) -> list[Event]:
-    """Those of a target, of its last measurement: a disturbed one is repeated, and no part of it counts."""
+    """The events of a kind that are of a target's last measurement: a disturbed one is repeated, and no part of it
+    counts."""
     attempt = sum(event["of"] == of for event in events["repeated"])
     return [event for event in events[kind] if event["of"] == of and event.get("attempt", 0) == attempt]
 
@@ -268,11 +263,7 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     window = (min(begun for begun, _ in timed), max(ended for _, ended in timed)) if timed else None
     items = sum(each.items for each in rounds)
     failures = [event["what"] for event in events["monitor_failed"]]
-    try:
-        return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
-    except (ValueError, OverflowError, OSError) as error:
-        why = f"the monitor's log cannot be used: {reason(error)}"
-        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, why)})
+    return monitoring_of(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
 
 
 def _utilisation(record: RunRecord) -> Utilisation:

@@ -162,4 +162,4 @@ CASE_EVENTS = EventReader(
         "monitor_failed": _What,
     }
 )
-"""Those of an inference case's log."""
+"""Events of an inference case's log."""

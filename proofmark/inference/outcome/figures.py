@@ -106,7 +106,8 @@ def _relied_on(record: RunRecord) -> Iterator[Figure]:
 
 
 def _by_published_flops(record: RunRecord, measurement: Measurement) -> dict[str, Any]:
-    """As FlagPerf's analysis has it: core throughput times the FLOPs that its case declares, over the chip's peak."""
+    """MFU as FlagPerf's analysis has it: core throughput times the FLOPs that its case declares, over the chip's
+    peak."""
     published = record.flops.published
     if published is None:
         return valued(None, f"no FLOPs of FlagPerf's are known for profile {record.profile}")

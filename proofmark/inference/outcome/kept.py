@@ -9,6 +9,7 @@ from pathlib import Path
 from proofmark.inference.node.spec import OWN_DIRECTORY
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.scratch.own_directory import remove
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig
 
@@ -45,7 +46,7 @@ def _of_case(record: RunRecord, config: EffectiveConfig, run_dir: Path, here: bo
             if path.is_file() or any(path.iterdir()):
                 yield Kept(what=what, path=str(path.relative_to(run_dir)))
     if record.framework is not None or record.engine is not None:
-        yield Kept(what="all that was measured", path="events.jsonl")
+        yield Kept(what="all that was measured", path=LOG_FILE)
     for name, what in (("worker.log", "what the case's process printed"), ("agent.log", "what its agent printed")):
         path = home / name
         if path.exists() and path.stat().st_size:

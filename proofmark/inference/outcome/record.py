@@ -99,11 +99,11 @@ class Measurement(Part):
 
     @property
     def foo_seconds(self) -> float:
-        """What its calls took, by its own word, for what is no inference: all rounds together."""
+        """Seconds of all rounds together that its calls report as no inference (`foo_time`)."""
         return sum(timed.foo_seconds for timed in self.rounds)
 
     def without_foo_time(self, of: Literal["whole", "core"]) -> float | None:
-        """Items per second had its calls not taken that; None where nothing would be left of the time."""
+        """Items per second with `foo_time` left out of the time; None where no time would be left."""
         items = sum(timed.items for timed in self.rounds)
         seconds = sum(getattr(timed, f"{of}_seconds") - timed.foo_seconds for timed in self.rounds)
         return items / seconds if seconds > 0 else None

@@ -1,4 +1,4 @@
-"""A metric from above: what is better than the framework by more than rounding makes was not computed."""
+"""An upper bound of a metric: what is better than the framework by more than rounding explains was not computed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DEVIATIONS = 4
 
 
 def surplus(record: RunRecord) -> list[str]:
-    """In what the measured target is better than the framework in float32 can be told to be by chance.
+    """Reasons why the measured target is better than the framework in float32 by more than chance explains.
 
-    Only of a metric between 0 and 1, of which a sample has a part: what one of another scale may gain is not known.
+    Only for metrics from 0 to 1 that are means over samples: of other scales it is not known what one sample can gain.
     """
     items = record.dataset.items if record.dataset else None
     if items is None:

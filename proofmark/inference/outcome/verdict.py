@@ -120,7 +120,7 @@ def _missing_figures(record: RunRecord) -> list[str]:
 
 
 def _missing_scores(record: RunRecord, scores: Score) -> Iterator[str]:
-    """Of the framework in float32, and of what the case is ranked by."""
+    """Scores that are missing: of the framework in float32, and of what the case is ranked by."""
     held = {"fp32 framework": ("framework_validation", scores.framework_fp32)}
     if record.compiler is None and record.accuracy.framework is not None:  # else its headline is missed already
         held["framework"] = ("framework_validation", scores.framework)
@@ -159,8 +159,8 @@ def _missing_identity(record: RunRecord) -> list[str]:
 
 
 def _required_checks(record: RunRecord) -> frozenset[str]:
-    """Those of the engine; and of the framework where it ran in a process with a vendor's code, all where it is what
-    the run is ranked by."""
+    """The engine's checks; and the framework's, if it ran in a process with a vendor's code: all of them if the run is
+    ranked by it."""
     required = frozenset[str]()
     if record.engine is not None:
         required |= REQUIRED_CHECKS | (TIMED_CHECKS if _has_fresh(record.engine) else frozenset())
@@ -212,7 +212,7 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
 
 
 def _misses(record: RunRecord, scores: Score) -> Iterator[str]:
-    """In what a value falls short."""
+    """How a value falls short, in sentences."""
     ratio, off = record.policy.accuracy_ratio, wrong_side(scores.better)
     for name, score in (
         ("fp32 framework", scores.framework_fp32),
@@ -285,7 +285,7 @@ def _too_little(record: RunRecord) -> list[str]:
 
 
 def _foo_time(measured: Measurement) -> str:
-    """That a run is ranked by what its calls took, and not by what their vendor says of them."""
+    """Say that a run is ranked by what its calls took, and not by what their vendor says of them."""
     seconds = sum(timed.core_seconds for timed in measured.rounds)
     share = f"{measured.foo_seconds:.4g} s of foo_time in {seconds:.4g} s of compute"
     return f"the engine reports {share}, which nobody can check: {measured.foo_time_reason}"

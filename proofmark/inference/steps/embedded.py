@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.inference.recipe import Recipe
-from proofmark.record.events.log import Event, EventLog
+from proofmark.record.events.log import LOG_FILE, Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
@@ -99,7 +99,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
 
     settings = _training_config(config, recipe)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
-    log, heartbeat = _ProgressLog(directory / "events.jsonl", progress), HeartbeatWriter(directory / "heartbeat")
+    log, heartbeat = _ProgressLog(directory / LOG_FILE, progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
     inner = ForInference(case)
     data = Data.of(inner, settings, pin=False, seed=config.seed)

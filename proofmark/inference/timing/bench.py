@@ -67,7 +67,7 @@ class Bench:
         return nullcontext() if self.order is None else self.order.running_on(passes)
 
     def batches(self, passes: int) -> int:
-        """Of such a round."""
+        """How many batches such a round has."""
         if self.order is None:
             return len(self.loader) * passes
         return math.ceil(len(self.loader.dataset) * passes / len(self.first[0]))

@@ -92,7 +92,8 @@ class RoundMetric:
         return 0.0
 
     def values(self) -> dict[str, float | None]:
-        """By name, the headline first: the mean over the passes; None for what of one is not a finite number."""
+        """The metric's values by name, the headline first: means over the passes; None where a pass gave no finite
+        number."""
         for number in range(len(self._passes)):
             self._value_of(number)
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}
@@ -104,6 +105,6 @@ class RoundMetric:
 
     @staticmethod
     def _mean(values: list[float | None]) -> float | None:
-        """Of equal values that value, to the last bit."""
+        """The mean; of equal values that very value, to the last bit."""
         known = [value for value in values if value is not None]
         return statistics.mean(known) if len(known) == len(values) else None

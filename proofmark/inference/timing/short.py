@@ -95,7 +95,7 @@ class ShortRounds:
         self._rest()
 
     def _rest(self) -> None:
-        """It is the other side's turn, which this one's threads would make slower."""
+        """Keep the target's threads still while it is the other side's turn."""
         if isinstance(self._compute, Rests):
             self._compute.rest()
 
@@ -140,7 +140,7 @@ class ShortRounds:
         return run_window(self._reference, inputs, self._bench.vendor.synchronize).answer
 
     def _other_answers(self, mixed: Mixed) -> Iterator[str]:
-        """That random rows of a round, of fresh batches and of the data's, are answered otherwise by the reference."""
+        """Complain if the reference answers random rows of a round, of fresh batches and of the data's, otherwise."""
         import torch
 
         rows = [row for noted in mixed.noted for row in zip(noted.rows, noted.answers, strict=True)]
@@ -156,7 +156,8 @@ class ShortRounds:
             yield f"answers otherwise than the framework to the same inputs: {worst:.4g} apart, more than {bound:g}"
 
     def _less_accurate(self, mixed: Mixed, mean: Mean, items: int, better: str) -> Iterator[str]:
-        """That all rounds together score less than those that were judged, by more than what is in which samples."""
+        """Complain if all rounds together score less than those that were judged, by more than the choice of samples
+        explains."""
         bench = self._bench
         for inputs, targets in (noted.held for noted in mixed.noted if noted.held is not None):
             mean.update(run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
@@ -171,7 +172,7 @@ class ShortRounds:
             yield f"scores {found:.4f} in {self._items} samples, where it was judged by {known:.4f}"
 
     def _slower_when_fresh(self, mixed: Mixed, result: TimedRound) -> Iterator[str]:
-        """That fresh batches took longer than the data's, over all rounds and beyond chance."""
+        """Complain if fresh batches took longer than the data's, over all rounds and beyond chance."""
         fresh = [noted.position for noted in mixed.noted if noted.held is not None]
         self._paces.append(paces_of({"batch_ns": result.batch_ns, "fresh": fresh}))
         check = fresh_pace(self._paces) if len(self._paces) in LOOKS else None

@@ -6,16 +6,17 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.foreign import load_no_python
+from proofmark.rules.yaml.typed import numbers_as_text
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
 SSH_PORT = 22
-"""Where an sshd listens of which nothing else is said."""
+"""The port of an sshd of which nothing else is said."""
 
 _HOST = re.compile(r"(::)?[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
@@ -89,7 +90,7 @@ class Cluster(_Part):
     answer_timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
         default=60.0, description="seconds in which a host that is reached begins to answer, and answers each order"
     )
-    environment: dict[str, str] = Field(
+    environment: Annotated[dict[str, str], BeforeValidator(numbers_as_text)] = Field(
         default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
     )
     partition: str | None = Field(default=None, description="Slurm's")
@@ -127,13 +128,6 @@ class Cluster(_Part):
                 "name it, or write an address that all hosts reach without one; the others may have zones"
             )
         return self
-
-    @field_validator("environment", mode="before")
-    @classmethod
-    def _numbers_are_text(cls, variables: Any) -> Any:
-        if not isinstance(variables, dict):
-            return variables
-        return {key: str(v) if isinstance(v, int) and not isinstance(v, bool) else v for key, v in variables.items()}
 
     @field_validator("requirements", mode="before")
     @classmethod

@@ -33,7 +33,7 @@ class CodeTree:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the manifest: the tree's name on hosts."""
+        """The digest of the manifest: the tree's name on hosts."""
         return hashlib.sha256(self.manifest).hexdigest()
 
     @cached_property

@@ -111,7 +111,7 @@ class Connection:
             while not answer.done():
                 if time.monotonic() > deadline:
                     # one that came later would be taken for another order's
-                    self._lose(f"no answer to '{order}' within {seconds:g} s{key}")
+                    self.give_up(f"no answer to '{order}' within {seconds:g} s{key}")
                 if self.lost:
                     raise HostError(self.lost)
                 await asyncio.wait([answer], timeout=0.5)
@@ -146,7 +146,7 @@ class Connection:
         self.lost = self.lost or "closed"
 
     async def _drain(self, process: asyncio.subprocess.Process) -> None:
-        """Until it has ended. What it still says is read, so that it is not held up by a full pipe."""
+        """Read until the process has ended, so that a full pipe doesn't hold it up."""
         with contextlib.suppress(RuntimeError):  # a cancelled reader's wait
             while process.stdout and await process.stdout.read(2**16):
                 pass
@@ -175,13 +175,13 @@ class Connection:
                 if size is not None and not (type(size) is int and 0 <= size <= PIECE):
                     raise ValueError(size)
                 self._take(frame, b"" if size is None else (await stream.readexactly(size + 1))[:-1])
-            self._lose(await self._why_ended())
+            self.give_up(await self._why_ended())
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._lose("the connection was cut")
+            self.give_up("the connection was cut")
         except OSError as error:
-            self._lose(f"its logs cannot be written here: {error}")
+            self.give_up(f"its logs cannot be written here: {error}")
         except Exception:  # noqa: BLE001 (whatever a host may think of)
-            self._lose("it sent an invalid frame")
+            self.give_up("it sent an invalid frame")
 
     def _take(self, frame: dict[str, Any], body: bytes) -> None:
         if frame["frame"] == "answer":
@@ -192,12 +192,12 @@ class Connection:
             self.logs.add(frame["name"], frame["offset"], body)
 
     async def _heartbeat(self) -> None:
-        """Tell the far end that this one lives, and notice when it doesn't."""
+        """Tell the far end that this end lives, and notice when the far end doesn't."""
         while not self.lost:
             with contextlib.suppress(HostError):
                 await self._write(b'{"order": "heartbeat"}\n')
             if time.monotonic() - self._heard > SILENCE:
-                self._lose(f"stopped answering {SILENCE:.0f} s ago")
+                self.give_up(f"stopped answering {SILENCE:.0f} s ago")
             await asyncio.sleep(1)
 
     async def _write(self, frame: bytes) -> None:
@@ -229,10 +229,7 @@ class Connection:
         return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
 
     def give_up(self, why: str) -> None:
-        """Rely on this host no more."""
-        self._lose(why)
-
-    def _lose(self, why: str) -> None:
+        """Stop relying on this host. The first reason counts."""
         self.lost = self.lost or why
 
     def _stderr_line(self) -> str:

@@ -30,7 +30,7 @@ CONTAINERFILE = "Containerfile"
 
 @dataclass(frozen=True)
 class ContainerImage:
-    """Which engine runs which image, with what given to it.
+    """Which engine runs which image, and what its containers are given.
 
     Attributes:
         engine: the engine's command.
@@ -71,7 +71,7 @@ class ContainerImage:
         return [self.engine, "run", *options, *given.options, *last, self.image, *program]
 
     async def prepare(self, node: Node, cluster: Cluster, read: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-        """Have the image on a node.
+        """Make sure that a node has the image.
 
         Returns the command that runs a program there but for the program itself, and what a record should say.
 
@@ -107,7 +107,7 @@ class ContainerImage:
             return False
 
     async def remove(self, node: Node, name: str) -> None:
-        """Have a container gone that may have outlived the connection to it."""
+        """Remove a container that may have outlived the connection to it."""
         with contextlib.suppress(HostError):
             await _run(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
 

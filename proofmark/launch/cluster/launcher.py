@@ -38,7 +38,7 @@ class ClusterLauncher:
         self._setup, self._controller = setup, controller
 
     def submit(self, job: Job) -> ClusterHandle:
-        """Have the controller begin, and return at once."""
+        """Start a job in the controller's thread, and return at once."""
         for node in range(job.nnodes):
             job.node_directory(node)
         return ClusterHandle(self._setup, self._controller, job)
@@ -54,7 +54,7 @@ class ClusterLauncher:
 
 
 class ClusterHandle(Handle):
-    """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
+    """A job on other hosts. The controller's thread leads it; all others read the state that it keeps."""
 
     def __init__(self, setup: HostSetup, controller: Controller, job: Job) -> None:
         super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory))
@@ -67,7 +67,7 @@ class ClusterHandle(Handle):
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
-        """As the thread has it."""
+        """The status that the controller's thread has noted."""
         return self._status
 
     def tell(self, line: str) -> None:
@@ -79,13 +79,13 @@ class ClusterHandle(Handle):
         return self._controller.lead(self._fetch(leaves)).result()
 
     def stop(self) -> None:
-        """Have everything ended, and wait until it has."""
+        """End everything, and wait until it has ended."""
         self._stop.set()
         with contextlib.suppress(TimeoutError):
             self._led.result(60)
 
     def facts(self) -> dict[str, Any]:
-        """Of each host its name, clock, chip and versions; and the nodes that were lost."""
+        """The name, clock, chip and versions of each host; and the nodes that were lost."""
         return self._facts
 
     async def _lead(self) -> None:
@@ -118,8 +118,8 @@ class ClusterHandle(Handle):
             await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
             await setup.nodes.give_back()
 
-    def _is_stopped(self) -> bool:
-        """Whether the session wants no more of it, or somebody else who knows its id."""
+    def _heed_stop(self) -> bool:
+        """Whether the session has stopped it, or somebody by its id, which is then noted."""
         if not self._stop.is_set() and self._file.is_asked_to_stop():
             self._lose(None, f"job {self._file.id} was stopped by its id")
             self._stop.set()
@@ -129,7 +129,7 @@ class ClusterHandle(Handle):
         """What `work` gives, unless this is stopped before."""
         task = asyncio.ensure_future(work)
         while not task.done():
-            if self._is_stopped():
+            if self._heed_stop():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
@@ -138,7 +138,7 @@ class ClusterHandle(Handle):
         return task.result()
 
     async def _prepare(self, links: Sequence[HostLink]) -> None:
-        """Everything in place on every host, or a table of what is not."""
+        """Put everything in place on every host; of each where something is wrong, tell what it is."""
         await self._unless_stopped(make_ready(self._setup, links, self._news.append))
         wrong = [link.report for link in links if link.report.problems]
         for report in wrong:
@@ -150,7 +150,7 @@ class ClusterHandle(Handle):
         self._news.append(f"{ready(len(links), len(links))}; {self._job.begins}")
 
     async def _start(self, links: Sequence[HostLink]) -> None:
-        """An agent on every node at once."""
+        """Start an agent on every node at once."""
         master = None
         if self._job.nnodes > 1:
             port = self._setup.cluster.master_port or await free_port(links[0].connection)
@@ -214,7 +214,7 @@ class ClusterHandle(Handle):
         is lost, `LAST_WORDS` for what is still on its way. Only then is it said who was lost.
         """
         failed_at = first_end = None
-        while not self._is_stopped():
+        while not self._heed_stop():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)
@@ -268,7 +268,7 @@ class ClusterHandle(Handle):
         await self._controller.release(self._setup, link, well)
 
     def _run_directory(self, link: HostLink) -> str:
-        """A node's own: hosts may share a disk."""
+        """The node's own directory of the run: hosts may share a disk."""
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 

@@ -74,11 +74,11 @@ class HostLink:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The host's name, for people."""
         return f"{self.node.name}, container {self.container['name']}" if self.container else self.node.name
 
     def facts(self) -> dict[str, Any]:
-        """For the run's record."""
+        """What is known of the host, for the run's record."""
         report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices", "package")
         facts = {key: report.facts[key] for key in kept if key in report.facts}
         facts |= {"container": self.container} if self.container else {}

@@ -42,7 +42,7 @@ class Nodes(Protocol):
         """
 
     async def give_back(self) -> None:
-        """Let go of them; nothing to do if none were taken."""
+        """Let go of the nodes; nothing to do if none were taken."""
 
     async def gone(self) -> str | None:
         """Why the nodes were taken away, or None."""
@@ -54,12 +54,12 @@ class Here:
     stay = True
 
     async def take(self, count: int, tell: Tell) -> list[Node]:
-        """The one that there is."""
+        """This machine, the only node."""
         return [Node("this machine", "127.0.0.1")]
 
     async def give_back(self) -> None:
-        """It stays."""
+        """Do nothing: this machine stays."""
 
     async def gone(self) -> str | None:
-        """It stays."""
+        """None: this machine stays."""
         return None

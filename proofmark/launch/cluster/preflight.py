@@ -119,7 +119,7 @@ def ready(ready: int, of: int) -> str:
 
 
 def signed(seconds: float | None) -> str:
-    """With its sign and three decimals, and no sign of a nothing that was rounded."""
+    """Seconds with their sign and three decimals; without a sign where they round to 0."""
     return f"{round(seconds or 0.0, 3) + 0.0:+.3f}"
 
 

@@ -33,7 +33,7 @@ OLDEST = (3, 11)
 
 
 def far_end(python: str) -> list[str]:
-    """The command that starts it with an interpreter. An older one says so, whose syntax lacks much of what comes then.
+    """The command that starts the far end with an interpreter. One too old for its syntax says so.
 
     It is one line, without `'`, `!` and backslashes: csh takes only that for one word, and fish and sh do too.
     """

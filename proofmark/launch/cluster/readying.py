@@ -52,7 +52,7 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
 
 @contextlib.contextmanager
 def _written_to(folder: str | None) -> Iterator[str | None]:
-    """A file in a directory, for hosts to look whether they see it too.
+    """Keep a file in a directory while hosts look whether they see it too.
 
     Raises:
         HostError: it can't be written there.
@@ -73,7 +73,7 @@ def _written_to(folder: str | None) -> Iterator[str | None]:
 
 
 async def _meet(links: Sequence[HostLink], port: int | None) -> None:
-    """Every host calls the first one, as ranks will: a firewall may be between them."""
+    """Have every host call the first one, as ranks will: a firewall may be between them."""
     first, *others = links
     try:
         port = (await first.connection.ask("listen", port=port))["port"]
@@ -122,7 +122,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
 
 
 async def _reach(setup: HostSetup, link: HostLink) -> None:
-    """A far end there, and the code. One that waited may have been lost unnoticed: then there is another."""
+    """Start a far end on a host, and send the code. One that waited may have been lost unnoticed: it is replaced."""
     if link.connection.is_open:
         try:
             await _furnish(setup, link)
@@ -144,12 +144,12 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
 
 
 def _another(setup: HostSetup, link: HostLink) -> Connection:
-    """In the place of one that is done with."""
+    """A new connection in the place of one that is done with."""
     return Connection(link.connection.logs, setup.cluster.answer_timeout)
 
 
 async def _furnish(setup: HostSetup, link: HostLink) -> None:
-    """The work directory, and the code in it."""
+    """Make the work directory, and put the code in it."""
     try:
         link.work_dir = (await link.connection.ask("open", work_dir=setup.cluster.work_dir))["work_dir"]
     except HostError as error:
@@ -184,7 +184,7 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
 
 
 async def _command_on(setup: HostSetup, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
-    """What a short-lived command says there."""
+    """The output of a short-lived command on a host."""
     environment = environment_on(link, setup.cluster)
     mark = secrets.token_hex(16)
     return await link.connection.ask(
@@ -198,7 +198,7 @@ async def _command_on(setup: HostSetup, link: HostLink, command: list[str], seco
 
 
 async def _send_code(code: CodeTree, link: HostLink) -> None:
-    """Only what the host has not got."""
+    """Send only those files that the host lacks."""
     connection = link.connection
     lacking = (await connection.ask("lack", code.manifest, tree=code.sha256))["lacking"]
     if lacking:

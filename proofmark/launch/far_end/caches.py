@@ -9,12 +9,12 @@ DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 
 def may_drop_caches() -> bool:
-    """Whether this user may."""
+    """Whether this user may drop the kernel's caches."""
     return os.access(DROP_CACHES, os.W_OK)
 
 
 def drop_caches() -> None:
-    """Do it, once all is written that is still to be written.
+    """Drop the kernel's caches, once all that is still to be written is on disk.
 
     Raises:
         OSError: only root may; or there is no such kernel.

@@ -20,7 +20,7 @@ class Child:
         self._process, self._mark = process, f"={mark}\0".encode()
 
     def has_ended(self) -> bool:
-        """Whether it has; its id stays taken until it is waited for."""
+        """Whether the process has ended; its id stays taken until it is waited for."""
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
         except ChildProcessError:
@@ -37,7 +37,7 @@ class Child:
             self._process.stdin.flush()
 
     def wait(self, seconds: float | None = None) -> int:
-        """Its exit code."""
+        """Wait for its end; its exit code."""
         return self._process.wait(seconds)
 
     def end(self, patience: float) -> None:
@@ -66,7 +66,7 @@ class Child:
 
 
 def processes() -> list[int]:
-    """The host's."""
+    """All processes of the host."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 

@@ -30,7 +30,7 @@ def facts_of(
     shared: str | None,
     clear_caches: bool,
 ) -> Frame:
-    """All of it; null where it is not asked for, or not there."""
+    """All facts that are asked for; null where one is not, or does not exist."""
     return {
         "hostname": socket.gethostname(),
         "python": platform.python_version(),
@@ -45,7 +45,7 @@ def facts_of(
 
 
 def _size(path: str) -> int:
-    """Bytes of what is there; -1 of a link that leads nowhere."""
+    """The size of a path in bytes; -1 for a link that leads nowhere."""
     try:
         return os.path.getsize(path)
     except OSError:

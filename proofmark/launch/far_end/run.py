@@ -106,12 +106,12 @@ class Run:
             self._child.end(patience)
 
     def remove(self) -> None:
-        """Leave no file behind."""
+        """Remove all of the run's files."""
         self._remove_temporary()
         remove(self._folder)
 
     def touch(self) -> None:
-        """Say that the directories are somebody's."""
+        """Mark the run's directories as in use."""
         for folder in filter(None, (self._folder, self._temporary)):
             with contextlib.suppress(OSError):
                 os.utime(folder)
@@ -166,7 +166,7 @@ class Run:
 
 
 def _free(folder: Path) -> int:
-    """Bytes of its disk; 0 where nobody knows."""
+    """Free bytes of a path's disk; 0 where nobody knows."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:

@@ -45,7 +45,7 @@ class FarEnd:
         self._listening: socket.socket | None = None
 
     def serve(self) -> None:
-        """Until the near end is gone."""
+        """Carry out orders until the near end is gone."""
         for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(name, lambda *_: self.end())
         threading.Thread(target=self._heartbeat, daemon=True).start()
@@ -172,7 +172,7 @@ class FarEnd:
             self._run.end(patience=8.0)
 
     def order_remove(self, body: bytes) -> None:
-        """Leave nothing of the run behind; another may follow."""
+        """Remove all that is left of the run; another may follow."""
         if self._run is not None:
             self._run.remove()
         self._run = None
@@ -185,7 +185,8 @@ class FarEnd:
         return bytes(body)
 
     def _work_off(self) -> None:
-        """Not where input is read: the near end is heard while an order takes its time."""
+        """Carry out orders in another thread than the one that reads them: the near end is heard while an order takes
+        its time."""
         with contextlib.suppress(OSError, ValueError):  # the near end is gone: the main thread ends
             while True:
                 order, body = self._orders.get()
@@ -215,7 +216,7 @@ class FarEnd:
                     run.touch()
 
     def _watch(self) -> None:
-        """The link may be cut without an end of input."""
+        """End everything when the near end falls silent: the link may be cut without an end of input."""
         while time.monotonic() - self._heard < self.silence:
             time.sleep(0.5)
         self.end(patience=2.0)

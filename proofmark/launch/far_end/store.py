@@ -23,10 +23,10 @@ ABANDONED = 86_400.0
 
 
 class Store:
-    """The directory. Hosts may share it."""
+    """A host's work directory. Hosts may share it."""
 
     def __init__(self, folder: Path) -> None:
-        """Make it, see whether it can be written, and remove what nobody else will.
+        """Make the directory, see whether it can be written, and remove what nobody else will.
 
         Raises:
             OSError: it can't.
@@ -92,7 +92,8 @@ class Store:
 
 
 def temporary_directory(environment: dict[str, str]) -> Path:
-    """One for a run, where the user wants it unless sockets would not fit in it: their paths have 107 bytes at most."""
+    """A directory for a run's temporary files, where the user wants it unless sockets would not fit in it: their paths
+    have 107 bytes at most."""
     base = environment.get("TMPDIR") or tempfile.gettempdir()
     fits = len(os.fsencode(base)) <= 107 - len(f"/{TEMPORARY}01234567/pymp-01234567/listener-01234567")
     return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base if fits else "/tmp"))  # noqa: S108 (its name is random)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Make it where it is not there yet; 0, or the code of what failed."""
+    """Make the environment where it is not there yet; 0, or the exit code of what failed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     folder, constraints, *files = map(Path, sys.argv[1:])
     environment = folder / _name([*files, constraints])
@@ -53,14 +53,14 @@ def _make(environment: Path, steps: list[list[str]]) -> int:
 
 
 def _end_with_parent() -> None:
-    """Standard input is open as long as whoever asked for this lives."""
+    """End when standard input closes: it is open as long as whoever asked for this lives."""
     while os.read(0, 4096):
         pass
     os.killpg(0, signal.SIGKILL)
 
 
 def commands(environment: Path, constraints: Path, files: list[Path]) -> list[list[str]]:
-    """What makes an environment. Nothing is kept under the user's home.
+    """The commands that make an environment. Nothing is kept under the user's home.
 
     From wheels alone: to build a package is to run its code, with the index's address, and the password that may be in
     it, in a command line for all to see.

@@ -46,7 +46,7 @@ class DescribeRequest:
         return [python, "-m", "proofmark.launch.hosts.describe", *asked]
 
     def problems(self, facts: dict[str, Any]) -> list[str]:
-        """What of a host's description does not do for the scale."""
+        """Why a host, as it is described, does not do for the scale."""
         found, wanted = list(facts["busy"]), self.scale
         if wanted and not wanted.is_for(facts["chip"]["name"]):
             found.append(f"scale {wanted} is for another chip than its {facts['chip']['name']}")

@@ -31,14 +31,14 @@ class Ssh:
         self.all = [_over_ssh(cluster, host) for host in cluster.hosts]
 
     async def take(self, count: int, tell: Tell) -> list[Node]:
-        """The first `count`; the caller has seen to it that there are so many."""
+        """The first `count` hosts; the caller has seen to it that there are so many."""
         return self.all[:count]
 
     async def give_back(self) -> None:
-        """They stay."""
+        """Do nothing: the hosts stay."""
 
     async def gone(self) -> str | None:
-        """A host that goes is noticed by its connection."""
+        """None: a host that goes is noticed by its connection."""
         return None
 
 

@@ -47,7 +47,7 @@ _ADDRESS = re.compile(r"\[?([A-Za-z0-9_.:-]+?)\]?:(\d{1,5})")
 
 
 class RayCluster:
-    """What this process is connected to, until it is closed."""
+    """The cluster that this process is connected to, until it is closed."""
 
     def __init__(self, address: str | None, resource: str, code: CodeTree) -> None:
         """Connect, or start one.
@@ -93,7 +93,7 @@ class RayCluster:
         return room
 
     def launcher(self, each: int) -> RayLauncher:
-        """Of jobs of so many devices.
+        """A launcher of jobs of so many devices.
 
         Raises:
             UsageError: the cluster is gone, or its store has no room for the code.
@@ -110,7 +110,7 @@ class RayCluster:
                 raise RuntimeError(in_a_line(error)) from None
 
     def close(self) -> None:
-        """Let go of it; one of this machine's own ends."""
+        """Disconnect; a cluster of this machine's own ends."""
         self._ray.shutdown()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -138,7 +138,7 @@ class RayCluster:
             self._ray.init(address, log_to_driver=False, logging_level="ERROR")
 
     def _nodes(self) -> list[dict[str, float]]:
-        """What each node has that lives, of those that have devices."""
+        """The resources of each living node that has devices."""
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return [each for each in alive if each.get(self._resource, 0) >= 1]
 
@@ -202,7 +202,7 @@ def _one_line(where: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray takes over the signals that end a session; those are the session's."""
+    """Keep the session's own handlers of signals, which Ray would replace."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

@@ -40,7 +40,7 @@ class RayLauncher:
     """One driver's jobs on a cluster that this process is connected to."""
 
     def __init__(self, ray: Any, code: CodeTree, resources: Mapping[str, Any], together: bool) -> None:
-        """Send the code.
+        """Send the code to the cluster.
 
         Args:
             ray: the module.
@@ -61,7 +61,7 @@ class RayLauncher:
         self._looked = 0.0
 
     def submit(self, job: Job) -> RayHandle:
-        """Have Ray place it, and return at once.
+        """Have Ray place the job, and return at once.
 
         Raises:
             OSError: its directory can't be written.
@@ -84,7 +84,7 @@ class RayLauncher:
         return task.remote(self._inbox, name, _orders(job), self._code, self._files(job)), group
 
     def look(self) -> None:
-        """Give each handle what was heard of its task.
+        """Give each handle the news of its task.
 
         Raises:
             ProofmarkError: Ray is gone, or who listens for this process there.
@@ -99,7 +99,7 @@ class RayLauncher:
                 handle.hear(each, self._looked)
 
     def forget(self, name: str) -> None:
-        """A job has ended."""
+        """Release what is kept for a job that has ended."""
         self._handles.pop(name, None)
         self._inbox.forget.remote(name)
 
@@ -191,7 +191,7 @@ class RayHandle(Handle):
                     self._logs.add(name, offset, piece)
 
     def _come_to(self) -> Status:
-        """Its end: what it leaves is written here, and where there is none the reason why."""
+        """Take the task's end: write what it leaves here, and where it leaves nothing the reason."""
         try:
             result = self._ray.get(self._task)
         except self._ray.exceptions.RayError as error:
@@ -202,7 +202,7 @@ class RayHandle(Handle):
         return "succeeded" if result["code"] == 0 else "failed"
 
     def _say(self, why: str) -> None:
-        """The last words of a job that can't have any."""
+        """Write the last words of a job that can't have any itself."""
         with (self._home / "agent.log").open("a", encoding="utf-8") as log:
             log.write(f"\nRay: {why}\n")
 
@@ -243,7 +243,7 @@ def in_our_words(ray: Any) -> Iterator[None]:
 
 
 def in_a_line(error: Exception) -> str:
-    """What Ray has to say."""
+    """An error of Ray's in one line."""
     return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'without a word')}"
 
 

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Connect, and let go; 0 where that went well."""
+    """Connect and disconnect; 0 where that went well."""
     ray = importlib.import_module("ray")
     try:
         ray.init(sys.argv[1], log_to_driver=False, logging_level="CRITICAL")

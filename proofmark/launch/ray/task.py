@@ -57,7 +57,7 @@ class Inbox:
         self._stopped.add(job)
 
     def forget(self, job: str) -> None:
-        """It has ended."""
+        """Drop a job that has ended."""
         self._lines.pop(job, None)
         self._stopped.discard(job)
 

@@ -60,7 +60,7 @@ class HandingOver:
 
 
 class ServiceHandle(Handle):
-    """A job at a service. A thread leads it; everybody else looks at what that one says."""
+    """A job at a service. A thread leads it; all others read the state that it keeps."""
 
     def __init__(self, setup: ServiceSetup, job: Job) -> None:
         self._setup, self._job, self._service = setup, job, setup.service
@@ -77,7 +77,7 @@ class ServiceHandle(Handle):
         self._thread.start()
 
     def status(self) -> Status:
-        """As the thread has it."""
+        """The status that the leading thread has noted."""
         return self._status
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
@@ -85,7 +85,8 @@ class ServiceHandle(Handle):
         return None
 
     def stop(self) -> None:
-        """Have it ended, and wait until it has; that it has not, and how it can be, is told among what was lost."""
+        """End the job, and wait until it has ended. If it has not, that is told among what was lost, with how to end
+        it."""
         self._stop.set()
         self._thread.join(2 * ENDING)
         if self._thread.is_alive():

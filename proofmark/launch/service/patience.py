@@ -13,11 +13,12 @@ from proofmark.launch.service.contract import ServiceError, Timing
 T = TypeVar("T")
 
 GROWTH, JITTER, SLOWEST = 1.5, 0.25, 60.0
-"""Of the wait between two looks, and after an error; its scatter as a share; and its longest, in seconds."""
+"""Of the wait between two looks, or after an error: the factor by which it grows, its jitter as a share, and its
+longest, in seconds."""
 
 
 class Stopped(Exception):
-    """Whoever waited is wanted elsewhere."""
+    """Waiting was ended: the job is to be stopped."""
 
 
 class Patience:

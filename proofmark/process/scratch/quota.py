@@ -31,7 +31,7 @@ RESERVE, BLAME = 512 << 20, 64 << 20
 
 
 class Quota:
-    """Of one process.
+    """How much one process may keep on disk.
 
     Args:
         directories: its own; what is not there is empty.
@@ -92,8 +92,8 @@ def held(directories: Sequence[Path], enough: float) -> float:
 
 
 def _sizes(directory: Path) -> Iterator[float]:
-    """Of each entry; what goes meanwhile counts for nothing, and what can't be looked into, or lies deeper than a path
-    may be long, for any size."""
+    """The size of each entry. What goes meanwhile counts for nothing; what can't be looked into, or lies too deep for a
+    path, counts as infinite."""
     folders = [str(directory)]
     while folders:
         try:

@@ -33,10 +33,11 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 
 
 class Forked:
-    """A child that was forked elsewhere and came to be this process's: what is used of a `Popen`."""
+    """A child that was forked by another process and adopted by this one: what is used of a `Popen`."""
 
-    def __init__(self, pid: int, stdin: IO[bytes] | None = None) -> None:
-        self.pid, self.stdin = pid, stdin
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.stdin: IO[bytes] | None = None
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -47,7 +48,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Until it has ended; its exit code.
+        """Wait for its end; its exit code.
 
         Raises:
             subprocess.TimeoutExpired: it has not, in `timeout` seconds.

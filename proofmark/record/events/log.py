@@ -8,13 +8,27 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from proofmark.plain_json import open_plain, plain_text
 from proofmark.process.wall_clock import now
 from proofmark.record.events.types import Event, EventReader
 
-__all__ = ["CORRUPT", "NAMED", "Event", "EventLog", "Log", "lines", "read_events", "seconds_between", "stamped"]
+__all__ = [
+    "CORRUPT",
+    "LOG_FILE",
+    "NAMED",
+    "Event",
+    "EventLog",
+    "Log",
+    "lines",
+    "read_events",
+    "seconds_between",
+    "stamped",
+]
+
+LOG_FILE: Final = "events.jsonl"
+"""The log's name in the folder of its run."""
 
 
 class Log(Protocol):
@@ -113,5 +127,5 @@ def lines(stream: BinaryIO, longest: int = LONGEST) -> Iterator[bytes]:
 
 
 def seconds_between(first: Event, last: Event) -> float:
-    """By the monotonic clock, which all processes of a machine share: nothing if `last` came first."""
+    """Seconds by the monotonic clock, which all processes of a machine share: 0 if `last` came first."""
     return float(max(0, last["clock"] - first["clock"])) / 1e9

@@ -74,12 +74,12 @@ def _may_be_long(line: bytes) -> bool:
     return _LONG_RUN in line.translate(_DIGITS) and _LONG_NUMBER.search(line) is not None
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether all integers have 64 bits. Deeper than the parser goes nothing is nested."""
+def _fits_64_bits(value: Any) -> bool:
+    """Whether no integer of a parsed line needs more than 64 bits. The parser has bounded its depth."""
     if isinstance(value, dict):
-        return all(map(_is_plain, value.values()))
+        return all(map(_fits_64_bits, value.values()))
     if isinstance(value, list):
-        return all(map(_is_plain, value))
+        return all(map(_fits_64_bits, value))
     return not isinstance(value, int) or value.bit_length() < 64
 
 
@@ -110,7 +110,7 @@ class EventReader:
         kind = event.get("event") if isinstance(event, dict) else None
         if not isinstance(kind, str):
             raise ValueError("no event")
-        if kind in self.kinds and _may_be_long(line) and not _is_plain(event):
+        if kind in self.kinds and _may_be_long(line) and not _fits_64_bits(event):
             raise ValueError(f"{kind}: an integer is larger than 64 bits can hold")
         try:
             read = dict(self.kinds.get(kind, self._any).validate_python(event))
@@ -166,7 +166,7 @@ def _names_of(model: type[Any]) -> list[str]:
 
 
 def fields_of(event: Mapping[str, Any], model: type[Any]) -> Event:
-    """Those that a part of the record has, as far as the event has them."""
+    """Those fields of an event that a part of the record has too."""
     return {name: event[name] for name in _names_of(model) if name in event}
 
 

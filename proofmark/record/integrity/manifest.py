@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -12,6 +11,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, ValidationError
 
 from proofmark import __version__
+from proofmark.atomic_file import write_atomically
 from proofmark.errors import UsageError, harmless
 from proofmark.plain_json import first_of, parse_json, read_file
 from proofmark.process.wall_clock import now
@@ -60,7 +60,7 @@ class Manifest(Part):
         return self.model_dump_json(indent=1, exclude_none=True) + "\n"
 
     def sealed(self) -> Self:
-        """With the digest of its own text."""
+        """The manifest with the digest of its own text."""
         bare = self.model_copy(update={"sha256": None})
         return bare.model_copy(update={"sha256": hashlib.sha256(bare.text().encode()).hexdigest()})
 
@@ -80,15 +80,8 @@ def write_manifest(folder: Path, altered: Sequence[str] = ()) -> Path:
     """
     files = dict(sorted(artifacts(folder)))
     made = Manifest(proofmark=__version__, session=folder.name, made=now(), altered=tuple(altered), files=files)
-    draft = folder / f".{MANIFEST}.{secrets.token_hex(8)}"  # nobody can have laid a link there
-    try:
-        with draft.open("x", encoding="utf-8") as stream:
-            stream.write(made.sealed().text())
-            stream.flush()
-            os.fsync(stream.fileno())
-        return draft.replace(folder / MANIFEST)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_atomically(folder / MANIFEST, made.sealed().text())
+    return folder / MANIFEST
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -23,7 +23,7 @@ PATIENCE = 60.0
 
 
 class BadSignature(Exception):
-    """It is not that of an allowed signer over this manifest; the text says why, in part of a sentence."""
+    """The signature is not that of an allowed signer over this manifest; the text says why, in part of a sentence."""
 
 
 def program() -> str:

@@ -51,6 +51,16 @@ def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
         raise ConfigurationError(problems_of(error, str(path), model=model)) from None
 
 
+def numbers_as_text(variables: Any) -> Any:
+    """Variables of an environment with their numbers as text, which YAML needs no quotes for; not true and false."""
+    if not isinstance(variables, dict):
+        return variables
+    return {
+        name: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        for name, value in variables.items()
+    }
+
+
 def problems_of(
     error: ValidationError, where: str, prefix: str = "", model: type[BaseModel] | None = None
 ) -> list[Problem]:

@@ -7,13 +7,13 @@ import mmap
 import os
 
 LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH = range(6)
-"""Places in it."""
+"""Indices into the page."""
 
 NO_TEXT = -1
 
 
 class Counts:
-    """One feeder's, seen from either side."""
+    """The counts of one feeder, which writes them; its agent reads them."""
 
     def __init__(self, descriptor: int) -> None:
         """Map it, for as long as this process lives, and close its descriptor, so that nobody opens it once more."""
@@ -36,12 +36,12 @@ class Counts:
 
     @property
     def samples(self) -> int:
-        """Those that it has taken."""
+        """Samples that the rank has taken."""
         return self._page[SAMPLES]
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of those; None as long as they are no text."""
+        """Tokens of the samples taken; None as long as they are no text."""
         tokens = self._page[TOKENS]
         return None if tokens == NO_TEXT else tokens
 
@@ -51,7 +51,7 @@ class Counts:
         return bool(self._page[WHOLE])
 
     def begin(self) -> None:
-        """Nothing was handed out."""
+        """Note that nothing was handed out yet."""
         self._page[TOKENS] = NO_TEXT
 
     @property
@@ -60,21 +60,21 @@ class Counts:
         return self._page[EPOCH], self._page[BATCH]
 
     def begin_at(self, epoch: int, batch: int) -> None:
-        """It has said so."""
+        """Note from which epoch, and which global batch in it, the rank says that it trains."""
         self._page[EPOCH], self._page[BATCH] = epoch, batch
 
     def lay(self, samples: int) -> None:
-        """The rank can see so many more."""
+        """Note that the rank can see so many samples more."""
         self._page[LAID] += samples
 
     def take(self, samples: int, tokens: int | None) -> None:
-        """It has taken them."""
+        """Note that the rank has taken so many samples more."""
         self._page[SAMPLES] += samples
         if tokens is not None:
             self._page[TOKENS] = tokens + max(self._page[TOKENS], 0)
 
     def end(self) -> None:
-        """It takes no more."""
+        """Note that the rank takes no more."""
         self._page[WHOLE] = 1
 
 

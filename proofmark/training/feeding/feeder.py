@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Feeder:
-    """Of one rank. This thread loads and lays; another one listens, so that the counts never wait for a slow load.
+    """Feeds one rank. This thread loads and lays; another one listens, so that the counts never wait for a slow load.
 
     Args:
         case: says how many tokens a sample has.
@@ -59,7 +59,7 @@ class Feeder:
         ahead: int,
         rank: socket.socket,
         counts: Counts,
-        resumed: bool = False,
+        resumed: bool,
     ) -> None:
         self._case, self._plan, self._rank, self._counts = case, plan, rank, counts
         self._resumed = resumed

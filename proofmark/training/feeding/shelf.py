@@ -45,7 +45,7 @@ class Shelf(Generic[Note]):
         return len(self._waiting) < self._ahead
 
     def wait_for_room(self) -> None:
-        """Until another thread has heard that one was taken."""
+        """Wait until another thread has heard that a batch was taken."""
         with self._moved:
             self._moved.wait_for(lambda: self.has_room)
 

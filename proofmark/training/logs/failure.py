@@ -76,7 +76,7 @@ class _Names:
 
 
 class _Left:
-    """What a run has left of what brought it down; each of the causes is sought for itself."""
+    """The logs that a failed run has left; each of the causes is sought for by itself."""
 
     def __init__(self, directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event) -> None:
         self._directory, self._ranks, self._agents, self._end = directory, ranks, agents, end

@@ -1,4 +1,5 @@
-"""What ranks took of their data, as their feeders counted it; and tokens, which ranks of before counted themselves."""
+"""What ranks took of their data, as their feeders counted it; and tokens, which ranks counted themselves in older
+logs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ AHEAD = 2
 def handed_out(
     ranks: Sequence[RankLog], agents: Iterable[Event], resumed: bool, global_batch: int | None = None
 ) -> HandedOut | None:
-    """Of all ranks; None where one of them was not counted, or rank 0 did not come to its end.
+    """What all ranks took; None where one of them was not counted, or rank 0 did not come to its end.
 
     Args:
         ranks: their logs.

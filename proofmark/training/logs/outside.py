@@ -90,7 +90,7 @@ def tells_closely(agent: Sequence[Event]) -> bool:
 
 
 def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None:
-    """What the referee's process found of the weights with which the target was said to be reached.
+    """What the referee's process found about the weights with which the target was said to be reached.
 
     Args:
         agent: its events.
@@ -111,7 +111,7 @@ def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None
 
 
 def examined(examination: Examination | None, judged: Sequence[str], precision: str) -> Iterator[Check]:
-    """Whether it bears out what was claimed; nothing where there is none.
+    """Checks whether the examination bears out what was claimed; none where there is none.
 
     Args:
         examination: what was found.
@@ -132,14 +132,14 @@ def examined(examination: Examination | None, judged: Sequence[str], precision: 
 
 
 def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> Iterator[Check]:
-    """Rank 0's steps and samples against the plan, whose data the referee's process has counted."""
+    """Check rank 0's steps and samples against the plan, whose data the referee's process has counted."""
     event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
     if end and "items" in event:
         yield keeps_the_plan(end["step"], end["samples"], event["items"], config.global_batch_size)
 
 
 def replayed(agent: Sequence[Event], first: RankLog, precision: str) -> Iterator[Check]:
-    """What came of the recorded steps; nothing where none were."""
+    """Check the recorded steps against their replays; nothing where none were recorded."""
     event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
     yield from takes_steps(event.get("steps", ()), precision, end["step"] if end else None)
 
@@ -148,12 +148,13 @@ def standing(
     checks: Iterable[Check],
     found: Examination | None,
     taken: HandedOut | None = None,
+    *,
     text: bool = False,
     resumed: bool = False,
     walled: bool = False,
     close: bool = False,
 ) -> tuple[Standing, ...]:
-    """What of a run was verified outside of its ranks, and what is only claimed.
+    """For each kind of figure, whether it was verified outside of the run's ranks or is only claimed.
 
     Args:
         checks: of its honesty.

@@ -1,4 +1,4 @@
-"""What of one rank's events a record needs."""
+"""The part of one rank's events that a record needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 
 @dataclass
 class RankLog:
-    """What of one rank's events the record needs: the last of each kind, and rank 0's series, of bounded length."""
+    """The part of one rank's events that a record needs: the last of each kind, and rank 0's series, of bounded
+    length."""
 
     rank: int
     node: int = 0
@@ -68,7 +69,7 @@ class RankLog:
         return self
 
     def reached(self) -> Event | None:
-        """Its last evaluation: where the case's own model was asked too, that one's answer counts."""
+        """The rank's last evaluation; the confirmation in the case's own model in its place, where there was one."""
         evaluated, confirmed = self.last.get("evaluation"), self.last.get("confirmation")
         same = evaluated and confirmed and confirmed["step"] == evaluated["step"]
         return confirmed if same else evaluated
@@ -89,7 +90,7 @@ class RankLog:
             self.checkpoints.extend([event["step"]])
 
     def _hold(self, event: Event) -> None:
-        """A check that is made again must pass again. Of one that no rank makes it tells nothing."""
+        """Keep a check: one that is made twice must pass twice. A check of a kind that no rank makes is ignored."""
         check = Check.read(event)
         if check.name not in RANKS:
             return
@@ -111,7 +112,7 @@ class RankLog:
 
     @property
     def walled(self) -> bool:
-        """Whether it was kept behind a wall, from its beginning on."""
+        """Whether the rank was behind a wall from its beginning on."""
         return self.isolation is not None and self.isolation.kind == "wall"
 
     def totals(self) -> Event | None:

@@ -16,10 +16,10 @@ from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.monitors import monitored
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
-from proofmark.training.node.nodes import monitored
 from proofmark.training.node.stopwatch import CONTENTION
 from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.outcome.examined import Examination
@@ -83,7 +83,11 @@ def collect_run(
         failure=failure,
         contention=_contention(agents.values()),
         checks=checks,
-        standing=standing(checks, examination, taken, tokens is not None, resumed, walled, close) if finished else (),
+        standing=standing(
+            checks, examination, taken, text=tokens is not None, resumed=resumed, walled=walled, close=close
+        )
+        if finished
+        else (),
         confirmation=_confirmation(first),
         examination=examination,
         handed_out=taken,
@@ -114,7 +118,7 @@ def _contention(agents: Iterable[Sequence[Event]]) -> Contention | None:
 
 
 def _metrics(claimed: Event, examination: Examination | None) -> dict[str, Any]:
-    """What a run ends with: where the weights were examined on all the data, as they were found."""
+    """The metric that a run ends with: as the examination found it, where that was of all the data."""
     if examination and examination.whole:
         return {
             "metric": examination.metric,
@@ -145,13 +149,13 @@ class _Since:
         self._skew = next((host["skew"] or 0.0 for host in (end or {}).get("hosts", ())), 0.0)
 
     def rank(self, event: Event) -> float:
-        """To an event of the first node."""
+        """Seconds up to an event of the first node."""
         if self._end is not None and self._started is None:
             return seconds_between(self._begin, event)
         return float(max(0.0, event["time"] - self._skew - (self._started or self._begin["time"])))
 
     def end(self, events: Iterable[Event]) -> float:
-        """To the run's end, else to the last of its ranks' events."""
+        """Seconds up to the run's end, or else to the last event of its ranks."""
         if self._end is None:
             return max(map(self.rank, events), default=0.0)
         if self._started is None:
@@ -160,8 +164,10 @@ class _Since:
 
 
 def _of_first(first: RankLog, least: float) -> dict[str, Any]:
-    """The model, when training began and ended, and what happened over and over, as rank 0 wrote it down. Its last
-    evaluation came not before the `least` seconds that its agent saw."""
+    """What rank 0 alone tells: the model, when training began and ended, evaluations, losses, checkpoints.
+
+    Its last evaluation came not before the `least` seconds that its agent saw.
+    """
     evaluations = [_evaluation(event) for event in first.evaluations.kept()]
     if evaluations and (evaluations[-1].seconds or 0.0) < least:
         evaluations[-1] = evaluations[-1].model_copy(update={"seconds": least})

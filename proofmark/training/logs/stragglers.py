@@ -56,13 +56,13 @@ class Slowest:
 
 
 def slowest_rank(run: SeedRun) -> Slowest | None:
-    """None where there is but one rank, or a figure is missing."""
+    """The slowest rank. None where there is but one, or a figure is missing."""
     by_data = _by_data(run)
     return _slowest({_rank_name(run, rank): _times(rank, by_data) for rank in run.ranks}, by_data)
 
 
 def slowest_host(run: SeedRun) -> Slowest | None:
-    """By the median of its ranks. None where there is but one node, or a figure is missing."""
+    """The slowest host, by the median of its ranks. None where there is but one node, or a figure is missing."""
     by_data, by_node = _by_data(run), dict[int, list[_Times | None]]()
     for rank in run.ranks:
         by_node.setdefault(rank.node or 0, []).append(_times(rank, by_data))

@@ -14,8 +14,8 @@ class Tail(tail.Tail):
     """Yields each event once, as it comes."""
 
     def events(self, *kinds: str) -> Iterator[Event]:
-        """Those of the lines written since the last call; of some `kinds` alone, if any are named: the others are
-        skipped without being read."""
+        """Events of the lines written since the last call. With `kinds` only events of those; other lines are skipped
+        without being parsed."""
         named = [kind.encode() for kind in kinds]
         for line in self.lines():
             if named and not any(kind in line for kind in named):

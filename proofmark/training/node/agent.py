@@ -187,7 +187,7 @@ class Watch:
                 return
 
     def _is_full(self) -> bool:
-        """Whether a rank keeps more than it may: it is named, and all are ended."""
+        """Whether a rank keeps more on disk than it may: then it is named, and all ranks are ended."""
         full = {rank: what for rank, quota in self._quotas.items() if (what := quota.exceeded())}
         for rank, what in full.items():
             self.log.write("rank_ended", rank=rank, reason=f"{what}, and was ended")
@@ -253,7 +253,8 @@ class Watch:
             lay_open(folder)
 
     def _process(self, rank: int) -> int | None:
-        """A rank's, which leads its group. Only of one that torchrun has started its own way is it the rank's word."""
+        """A rank's process, which leads its group. Only where torchrun has started it its own way is that the rank's
+        word."""
         pid = self._started.get(rank) or ((heartbeat := self._heartbeat(rank)) and heartbeat.pid)
         return pid if pid and _is_ours(pid) else None
 

@@ -44,7 +44,7 @@ class NodeMonitor:
 
 
 def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:
-    """Its group is this process, which everything of the training on this node descends from."""
+    """Start it. Its group is this process's, from which everything of the training on this node descends."""
     host, vendors = spec.config["host"], Path(spec.vendors_dir)
     path, wall = directory / "monitor.jsonl", host["isolation"] == "wall"
     given = environment_of(host)

@@ -16,7 +16,7 @@ NAME, ADDRESS = "proofmark-alone", "127.0.0.1"
 
 
 def alone() -> list[str]:
-    """Of torchrun's command line. Ranks have logs of their own: it would leave a folder in /tmp."""
+    """Options of torchrun's for a single node. Ranks have logs of their own; torchrun would leave a folder in /tmp."""
     from torch.distributed.elastic.rendezvous import rendezvous_handler_registry
 
     rendezvous_handler_registry.register(NAME, _made)

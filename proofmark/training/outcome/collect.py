@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.launch.service.ticket import home_of
-from proofmark.record.begun import envelope_of, how_far
-from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.begun import envelope_of, how_far, identity_of
+from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Flops, Identity, Seal, Utilisation
+from proofmark.record.parts import Flops, Seal, Utilisation
 from proofmark.record.provenance import Chip
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
@@ -40,7 +40,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     Raises:
         ValueError: nothing says what was run.
     """
-    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    read = list(read_events(run_dir / LOG_FILE, SESSION_EVENTS))
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     begin = next((event for event in events if event["event"] == "run_begin"), begun)
@@ -81,7 +81,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
 
 
 def _isolation(kept: Iterable[Isolation]) -> Event:
-    """How ranks were kept, by the least kept."""
+    """How ranks were isolated, by the weakest."""
     ranks = weakest(kept)
     return {"ranks": ranks.model_dump()} if ranks else {}
 
@@ -89,8 +89,8 @@ def _isolation(kept: Iterable[Isolation]) -> Event:
 def _said_by(first: RankLog) -> dict[str, Any]:
     """What a run's first rank alone says of it."""
     return {
-        "dataset": _identity(first, "dataset"),
-        "weights": _identity(first, "weights"),
+        "dataset": identity_of(first.last.get("dataset")),
+        "weights": identity_of(first.last.get("weights")),
         "validation_items": first.last.get("dataset", {}).get("validation_items"),
         "optimizer": first.last.get("optimizer", {}).get("name"),
     }
@@ -102,7 +102,7 @@ def _changed(run_dir: Path, events: Sequence[Event], seal: Seal | None) -> list[
         return []
     ended = [event for event in events if event["event"] == "round_end" and "logs" in event]
     rounds = [what for event in ended for what in changed_since(run_dir / f"round{event['round']}", event["logs"])]
-    return [*changes(run_dir / "events.jsonl", seal), *rounds]
+    return [*changes(run_dir / LOG_FILE, seal), *rounds]
 
 
 def _rounds(
@@ -164,7 +164,8 @@ def _damaged_agents(run_dir: Path) -> Iterator[str]:
 def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, firsts: Sequence[RankLog]) -> dict[str, Any]:
     """Rates over the runs that came to their end, and what follows from them.
 
-    Logs of before tokens were counted say nothing of them, not even that there are none: padding counts there.
+    Older logs, in which no tokens were counted, say nothing of them, not even that there are none: there padding
+    counts.
     """
     first = firsts[0] if firsts else RankLog(0)
     counted = begin.get("fed", False) or any("tokens" in log.last.get("train_end", ()) for log in firsts)
@@ -198,8 +199,3 @@ def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisa
         return Utilisation(reason=chip.peak_missing)
     each = min(flops.counted or flops.declared, flops.declared)
     return Utilisation(mfu=each * rate / (chip.peak.flops_per_second * devices))
-
-
-def _identity(first: RankLog, name: str) -> Identity | None:
-    event = first.last.get(name)
-    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None

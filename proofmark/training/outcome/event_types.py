@@ -92,7 +92,7 @@ SESSION_EVENTS = EventReader(
         "run_end": Typed,
     }
 )
-"""Those of the process that leads a training."""
+"""Events of the process that leads a training."""
 
 
 class _Died(Typed):
@@ -184,7 +184,7 @@ AGENT_EVENTS = EventReader(
         "examined": _Examined,
     }
 )
-"""Those of a node's agent."""
+"""Events of a node's agent."""
 
 
 class _Rank(Typed):
@@ -316,6 +316,6 @@ RANK_KINDS: dict[str, Any] = {
     "rank_end": Typed,
     "rank_failed": _RankFailed,
 }
-"""Those of a rank, which a vendor's code can say too."""
+"""Events of a rank, which a vendor's code can write too."""
 
 RANK_EVENTS = EventReader(RANK_KINDS, closed=True)

@@ -64,7 +64,7 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
 
 
 def _tokens(record: TrainingRecord) -> Iterator[Figure]:
-    """Of text. What others' logs say counts as they do; of before there was a count, padding counts too."""
+    """Figures of text. In logs of others, and in older ones that counted no tokens, padding counts too."""
     each = tokens_over(record.runs)
     who = ", as the ranks claim" if "tokens" in record.claimed else ""
     counted = f"{each:.4g} per {record.item}{who}, padding left out" if each is not None else None
@@ -151,7 +151,7 @@ def _beside(others: Mapping[str, float | None]) -> dict[str, str]:
 
 
 def _rests_on(run: SeedRun) -> str:
-    """What of a run was verified, and what only claimed."""
+    """What of a run was verified, and what is only claimed."""
     sure, said = (
         ", ".join(each.what for each in run.standing if each.verified is verified) for verified in (True, False)
     )
@@ -224,7 +224,7 @@ def _communication(record: TrainingRecord) -> dict[str, Any]:
 
 
 def _slowest(record: TrainingRecord) -> Iterator[Figure]:
-    """Of each run the rank and the host that the others wait for most, where that can be told."""
+    """For each run the rank and the host that the others wait for most, where that can be told."""
     for index, run in enumerate(record.runs, 1):
         of_seed = f", {called(record.runs, run)}" if record.repeats > 1 else ""
         for what, who in {"rank": slowest_rank(run), "host": slowest_host(run)}.items():

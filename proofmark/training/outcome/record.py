@@ -69,7 +69,7 @@ class Split(Part):
     evaluation: float
     checkpoint: float
     other: float
-    confirmation: float | None = Field(default=None, description="left out of training by logs of before; null: none")
+    confirmation: float | None = Field(default=None, description="left out of training by older logs; null: none")
 
 
 class Communication(Part):
@@ -247,7 +247,7 @@ class TrainingRecord(CaseRecord):
 
     @property
     def run_name(self) -> str:
-        """With the scale."""
+        """The run's name, with its scale."""
         return f"{super().run_name}/{self.scale}"
 
     @property
@@ -260,7 +260,7 @@ class TrainingRecord(CaseRecord):
 
     @property
     def hosts(self) -> Sequence[Host]:
-        """Those of its nodes where a launcher found them, otherwise the session's."""
+        """The hosts of its nodes where a launcher found them, otherwise the session's."""
         launched = next((run.launched for run in self.runs if run.launched), ())
         return [node.host for node in launched if node.host] or super().hosts
 
@@ -286,5 +286,5 @@ class TrainingRecord(CaseRecord):
 
     @property
     def unrankable(self) -> list[str]:
-        """It has no rankable time."""
+        """A resumed training has no time to rank."""
         return ["it was resumed from a checkpoint, and has no time to rank"] if self.resumed else []

@@ -62,7 +62,7 @@ each weight, with the case's optimizers and a fused one, fp32 and bf16 (`ROUNDIN
 
 
 def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: int | None = None) -> Iterator[Check]:
-    """Hold recorded steps against what came of them when they were done again, as `Replayed` has it.
+    """Check recorded steps against their replays, as `Replayed` has them.
 
     Args:
         replayed: in the order of their numbers.

@@ -71,7 +71,7 @@ def shortfall(record: TrainingRecord, run: SeedRun) -> str:
 
 
 def below(record: TrainingRecord, values: Mapping[str, float | None], samples: int | None) -> str:
-    """By what values fall short after so many samples."""
+    """How values fall short after so many samples."""
     headline = values[record.metric]
     if record.target is None or headline is None:
         return "it did not converge"

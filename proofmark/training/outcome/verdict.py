@@ -76,7 +76,7 @@ def _failures(record: TrainingRecord) -> list[str]:
 
 
 def _dishonesty(record: TrainingRecord) -> list[str]:
-    """What of a run shows that it was not the case that was trained, or not in the time that it says."""
+    """What shows that a run did not train the case, or not in the time that it reports."""
     return [f"{name}{check.meaning}" for name, run in _trained(record) for check in run.checks if not check.passed]
 
 
@@ -106,7 +106,7 @@ def _missing_of_task(record: TrainingRecord) -> list[str]:
 
 
 def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
-    """Of a run that Proofmark measured; one whose loss was no number any more came to no figures."""
+    """What is missing in a run that Proofmark measured. One that diverged came to no figures."""
     if run.failure is not None:
         return []
     reasons = []

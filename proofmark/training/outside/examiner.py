@@ -8,7 +8,6 @@ It answers with one line of JSON: what it found, or why there is nothing.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import signal
 import sys
@@ -19,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import ProofmarkError, in_a_line
+from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import die_with_parent, leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import WEIGHTS, TrainingSpec
 
 SHARE = 0.5
-"""Of the time that it has, after which it is content with fewer samples."""
+"""Share of its time after which it is content with fewer samples."""
 
 
 def main() -> None:
@@ -40,11 +40,11 @@ def main() -> None:
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
         answer = {"reason": in_a_line(error)}
-    os.write(descriptor, (json.dumps({**answer, "took_seconds": time.monotonic() - began}) + "\n").encode())
+    write_line(descriptor, {**answer, "took_seconds": time.monotonic() - began})
 
 
 def _examined(spec: TrainingSpec, directory: Path, digest: str, until: float) -> dict[str, Any]:
-    """The metric of the weights, or the tensors that don't fit; and what came of recorded steps.
+    """The metric of the weights, or the tensors that don't fit; and the replays of recorded steps.
 
     Args:
         spec: what was trained.

@@ -11,7 +11,7 @@ import torch
 from proofmark.training.outside.vectors import MOST, Tensors, along, apart
 
 FEW = 0.05
-"""Of the matrices, which are left out of `astray`: roundings may make a few of them gradients of their own."""
+"""Share of the matrices that `astray` leaves out: roundings may make a few of them gradients of their own."""
 
 LOUD = 1.0
 """In lengths of a matrix's gradient, the noise beyond which a replay doesn't tell what it is."""
@@ -32,7 +32,7 @@ class Compared:
 
     @classmethod
     def of(cls, recorded: Tensors, replays: Sequence[Tensors]) -> Compared:
-        """With one replay, or with the mean of several."""
+        """Compare with one replay, or with the mean of several."""
         if len(replays) == 1:
             return cls(apart(recorded, replays[0], replays[0]), 0.0, *_astray(recorded, replays[0]))
         mean = {name: torch.stack([each[name] for each in replays]).mean(0) for name in replays[0]}

@@ -6,8 +6,6 @@ Their digest is in what it says when training ends, by which they are known when
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from proofmark.errors import StepError
+from proofmark.plain_json import is_regular_file
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
 from proofmark.training.spec import WEIGHTS
@@ -92,7 +91,7 @@ def read_left(path: Path, any_form: bool = False) -> dict[str, torch.Tensor]:
         StepError: it is not there, or no file of tensors, or of numbers of a dtype that no training has.
     """
     try:
-        if not is_plain(path):
+        if not is_regular_file(path):
             raise StepError(f"{path.name}, which rank 0 left, is not a regular file")
         left = load_file(path)
     except FileNotFoundError:
@@ -104,12 +103,3 @@ def read_left(path: Path, any_form: bool = False) -> dict[str, torch.Tensor]:
             what = f"has {name[:LONGEST_NAME]} as {str(tensor.dtype).removeprefix('torch.')}, which no training leaves"
             raise StepError(f"{path.name}, which rank 0 left, {what}")
     return left
-
-
-def is_plain(path: Path) -> bool:
-    """Whether it is a file, by its own name: what is opened as a pipe waits for whoever writes there.
-
-    Raises:
-        OSError: it isn't there.
-    """
-    return stat.S_ISREG(os.lstat(path).st_mode)

@@ -18,8 +18,8 @@ from proofmark.training.ranks.model.evaluation import as_scored
 from proofmark.training.ranks.model.own import named_weights
 
 DRAWN, LEAST, ROWS = 10_000, 512, 16
-"""Samples that are drawn of data of standard size, of which so many at least are evaluated however long they take; and
-how many are at once: by how their batches differ it is told how far the metric of all may be."""
+"""Samples that are drawn of data of standard size; how many of them are evaluated at least, however long they take; and
+how many in a batch: how far the metric of all data may be off is told by how batches differ."""
 
 
 @dataclass(frozen=True)

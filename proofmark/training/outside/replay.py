@@ -14,8 +14,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
+from proofmark.plain_json import is_regular_file
 from proofmark.training.outside.gradients import Compared
-from proofmark.training.outside.left import is_plain, read_left
+from proofmark.training.outside.left import read_left
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.updates import Updates
 from proofmark.training.outside.vectors import Tensors, apart, fill, finite
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 
 
 REPLAYS = 6
-"""Of a step whose dropout can't be drawn as it was."""
+"""Replays of a step whose dropout can't be drawn again as it was."""
 
 CLOSE = 0.01
-"""As far as float32 on another processor comes."""
+"""How far gradients in float32 on another processor may be off."""
 
 ROUNDED = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
-"""As far as roundings come in most steps: where gradients are further off, what they make in this one is looked at."""
+"""How far roundings bring gradients off in most steps. Where they are further off, those of this step are tried."""
 
 MOVED, MOVES = 4, {"fp32": 2.0**-20, "tf32": 2.0**-12, "fp16": 2.0**-12, "bf16": 2.0**-9}
 """How often they are tried; and at fp32 a few of them, what another algorithm's sums are off by, elsewhere one."""
@@ -98,7 +99,7 @@ def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.
 
 
 def _draw_as(state: torch.Tensor | None) -> None:
-    """Have chance go on from a recorded state; from wherever it is where that is none, as a device's is."""
+    """Set torch's random state to a recorded one; leave it as it is where that is no CPU state."""
     if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
         with contextlib.suppress(RuntimeError):  # torch's word of bytes that are no state
             torch.set_rng_state(state)
@@ -107,7 +108,7 @@ def _draw_as(state: torch.Tensor | None) -> None:
 def _misfits(
     own: Tensors, shapes: Mapping[str, torch.Size], before: Tensors, recorded: Tensors, ends: Sequence[Tensors]
 ) -> tuple[str, ...]:
-    """What of a recorded step is of another model: weights before it, gradients, or, said at once, weights after it."""
+    """What of a recorded step is of another model: weights before it, gradients, or, in one word, weights after it."""
     wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
     wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
     whole = all(name in end and end[name].shape == shapes[name] for end in ends for name in shapes)
@@ -115,7 +116,7 @@ def _misfits(
 
 
 class Replay:
-    """Of one training's steps."""
+    """Replays the recorded steps of one training."""
 
     def __init__(self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec) -> None:
         """Load the data.
@@ -131,7 +132,7 @@ class Replay:
         self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
 
     def all(self, directory: Path) -> Iterator[Replayed]:
-        """Every step that was recorded there.
+        """Replay every step that was recorded in a directory.
 
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
@@ -141,7 +142,7 @@ class Replay:
             yield from self._run([directory / STEP.format(step) for _, step in run])
 
     def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
-        """Consecutive steps."""
+        """Replay consecutive steps."""
         fresh = make_fresh(self._case, self._config, self._spec.seed)
         if self._config.channels_last:
             fresh.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -196,7 +197,7 @@ class Replay:
 
     def _which(self, path: Path) -> _Which:
         try:
-            if not is_plain(path):
+            if not is_regular_file(path):
                 raise StepError(f"{path.parent.name}/{path.name} is not a regular file")
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
@@ -249,7 +250,7 @@ class Replay:
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
     ) -> dict[str, torch.Tensor]:
-        """Of the mean loss over the global batch, by the parts in which the ranks computed it.
+        """Gradients of the mean loss over the global batch, by the parts in which the ranks computed it.
 
         Raises:
             StepError: they are no finite numbers.

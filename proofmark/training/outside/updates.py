@@ -36,7 +36,7 @@ COUNTER = "step"
 
 
 class Updates:
-    """Of one run.
+    """Makes the updates of one run of steps again.
 
     Attributes:
         unseen: why the updates from now on can't be done again; None where they can.

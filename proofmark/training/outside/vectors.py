@@ -11,7 +11,7 @@ from proofmark.training.ranks.model.own import named_weights
 Tensors = Mapping[str, torch.Tensor]
 
 MOST = 1e9
-"""That anything is said to be apart."""
+"""The largest distance that is reported."""
 
 
 def fill(model: torch.nn.Module, weights: Tensors) -> None:
@@ -27,7 +27,7 @@ def finite(tensors: Tensors) -> bool:
 
 
 def length(tensors: Tensors) -> float:
-    """Of the vector."""
+    """The Euclidean length of the vector."""
     return float(sum(float(tensor.double().square().sum()) for tensor in tensors.values()) ** 0.5)
 
 

@@ -33,7 +33,7 @@ class Position:
 
 
 class Account:
-    """One rank's. `last_alone`: of steps whose losses are noted together the last one's stands for all."""
+    """What one rank tells. `last_alone`: of steps whose losses are noted together, only the last one's is written."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Account:
         place: Place,
         stepper: Stepper,
         position: Position,
-        last_alone: bool = False,
+        last_alone: bool,
     ) -> None:
         self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
         self._stepper, self._position = stepper, position
@@ -51,7 +51,7 @@ class Account:
         self._last_alone = last_alone
 
     def alive(self, phase: str) -> None:
-        """A sign of life."""
+        """Give a sign of life."""
         self._heartbeat(self._position.steps, phase)
 
     def part(self, name: str) -> Part:
@@ -60,7 +60,7 @@ class Account:
         return self._clock.part(name)
 
     def add(self, loss: torch.Tensor) -> None:
-        """Of a step; it is written down later, since to look at it is to wait for the device."""
+        """Keep the loss of a step. It is written down later, since reading it means waiting for the device."""
         self._losses.append(loss)
 
     def write_losses(self) -> None:

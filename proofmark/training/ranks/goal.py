@@ -62,7 +62,7 @@ class Target(Goal):
         self._until_converged = until_converged
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
-        """Of one sample's step: three forward passes' worth, the backward pass counted as two."""
+        """Count one sample's step: three forward passes' worth, the backward pass counted as two."""
         inputs, _ = training.data.train.sample()
         counted = 3.0 * count_flops(model.eval(), inputs)
         training.log.write("flops", counted=counted)

@@ -42,11 +42,11 @@ class OnDemand(Protocol):
 
     @property
     def identity(self) -> Identity:
-        """Of the data."""
+        """The identity of the data."""
 
     @property
     def items(self) -> int:
-        """Samples that it has."""
+        """How many samples the data has."""
 
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """Batches of the samples with these numbers, in order: one pass."""
@@ -94,7 +94,7 @@ class Planned:
     def of(
         cls, case: TrainingCase, config: EffectiveConfig, rank: int, world: int, seed: int, pin: bool = False
     ) -> Planned:
-        """That of a case's training.
+        """The plan of a case's training.
 
         Raises:
             StepError: the data is not there, or not as expected.
@@ -166,12 +166,12 @@ class RankLoader:
 
     @property
     def identity(self) -> Identity:
-        """Of the data."""
+        """The identity of the data."""
         return self.dataset.identity
 
     @property
     def items(self) -> int:
-        """Samples that it has."""
+        """How many samples the data has."""
         return len(self.dataset)
 
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:

@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _close_in(spec: TrainingSpec, config: EffectiveConfig, own: Path) -> Isolation:
-    """With what a training needs beside: its checkpoints."""
+    """Close the rank in, with what a training needs beside: its checkpoints."""
     wall = wall_of_rank(spec.backend, spec.nnodes * spec.nproc, spec.nproc)
     kept = [spec.checkpoint_directory] if config.checkpoint_steps else []
     for directory in kept:

@@ -62,11 +62,11 @@ class Recorder:
         self._left -= 1
 
     def hold(self, model: torch.nn.Module) -> None:
-        """Between its backward pass and the optimizer's step: the gradients, kept for `end`."""
+        """Keep the gradients for `end`; called between a step's backward pass and the optimizer's step."""
         self._gradients = {name: gradient.clone() for name, gradient in named_gradients(unwrapped(model)).items()}
 
     def end(self, model: torch.nn.Module) -> None:
-        """After it.
+        """Write the gradients and the weights after the step.
 
         Raises:
             OSError: no space, no permission.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Saving:
-    """Of one rank; nothing to do where the configuration asks for none."""
+    """Writes one rank's checkpoints; nothing to do where the configuration asks for none."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Saving:
             self._log.write("checkpoint", step=at.steps)
 
     def wait(self) -> None:
-        """Until the last one is written."""
+        """Wait until the last one is written."""
         if self._checkpoints:
             self._account.alive("checkpoint")
             self._checkpoints.wait()

@@ -49,7 +49,7 @@ class Stepper:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next step."""
+        """The learning rate of the next step."""
         return float(self._scheduler.get_last_lr()[0])
 
     def autocast(self) -> AbstractContextManager[Any]:

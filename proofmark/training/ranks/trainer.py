@@ -92,7 +92,7 @@ class Trainer:
         self._recorder = Recorder(spec.own_directory(0, 0), place) if spec.audited else None
 
     def run(self) -> bool:
-        """Train; whether it came to its goal before its limits."""
+        """Train; return whether the goal was reached within the limits."""
         self.log.write("init_begin")
         self._heartbeat(0, "init")
         self._build()
@@ -118,9 +118,11 @@ class Trainer:
         return reached
 
     def confirmed(self, found: Evaluated) -> Evaluated | None:
-        """The metric of the weights in the case's own model, where that of the vendor's is what was `found`; None where
-        they don't fit it. `honest` says whether the two agree. It is an evaluation as any: no clock stands for what
-        only the rank could tell the length of."""
+        """The metric of the weights in the case's own model; None where they don't fit that. `honest` says afterwards
+        whether it agrees with what was `found` in the vendor's.
+
+        It is timed as any evaluation: no clock stops for what only the rank could tell the length of.
+        """
         at, before = self.position, self._clock.parts["evaluation"]
         with self._account.part("evaluation"):
             own, self.honest = self._referee.confirm(self.model, found)
@@ -130,14 +132,16 @@ class Trainer:
         return own
 
     def _last_weights(self) -> dict[str, str]:
-        """Keep them, and tell which they are while the clock runs: what is made of them later is known by it. It takes
-        as long as a checkpoint."""
+        """Keep the weights, and log their digest while the clock runs, by which they are known when they are examined.
+
+        It takes as long as a checkpoint.
+        """
         alive = partial(self._account.alive, "checkpoint")
         self.left = last_weights(self.model, self.place, alive)
         return {"weights": digest_of(self.left, alive)} if self.place.rank == 0 else {}
 
     def _build(self) -> None:
-        """Model, optimizer, and where training goes on from."""
+        """Make model and optimizer, or have them resume from a checkpoint."""
         config, place, seed = self.config, self.place, self._spec.seed
         items = self.data.validation.items
         self.log.write("dataset", **self.data.train.identity.model_dump(), validation_items=items)
@@ -169,7 +173,7 @@ class Trainer:
         self._heartbeat.first = self.position.steps
 
     def _train(self) -> bool:
-        """Whether the goal ended it; a dishonest model ends it too."""
+        """Train; return whether the goal ended it. A dishonest model ends it too."""
         limit, at, epochs = (
             self.config.max_samples_termination or math.inf,
             self.position,
@@ -214,7 +218,7 @@ class Trainer:
             account.write_losses()
 
     def _due(self, before: int, epoch_ended: bool) -> bool:
-        """Whether an evaluation is: after each epoch, or where the interval between two has passed with a step."""
+        """Whether to evaluate: after each epoch, or where a step has passed the interval between two evaluations."""
         interval = self.config.eval_interval_samples
         return self.position.samples // interval > before // interval if interval else epoch_ended
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from proofmark.vendor.contract import Vendor
+from proofmark.vendor.hardware.container import container_kind
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def assign(vendor: Vendor, worker: int) -> Assignment:
 
 
 def no_device(name: str, vendor: Vendor, where: str) -> str:
-    """That a vendor has no device here, and what was looked for and found, a line each."""
+    """Say that a vendor has no device here, and what was looked for and found, a line each."""
     looked_for = vendor.devices_sought() or ["the vendor does not say (devices_sought())"]
     sought = [*looked_for, _variable_note(vendor), _container_note(vendor)]
     lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]
@@ -82,17 +82,3 @@ def _container_note(vendor: Vendor) -> str | None:
         f"it has the devices if it was started with {options}" if options else "it may not have been given the devices"
     )
     return f"container: running in one ({kind}); {hint}"
-
-
-def container_kind(root: Path = Path("/")) -> str | None:
-    """What container this process is in, as far as a container tells; None outside."""
-    for name, kind in (("run/.containerenv", "podman"), (".dockerenv", "docker")):
-        if (root / name).exists():
-            return kind
-    if "KUBERNETES_SERVICE_HOST" in os.environ:
-        return "kubernetes"
-    try:
-        groups = (root / "proc/1/cgroup").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return next((kind for kind in ("kubepods", "docker", "containerd", "lxc") if kind in groups), None)

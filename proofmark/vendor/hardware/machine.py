@@ -16,6 +16,7 @@ from proofmark import __version__
 from proofmark.process.control_groups import quota_of_processors
 from proofmark.process.versions import version_of
 from proofmark.record.provenance import Host, Known
+from proofmark.vendor.hardware.container import container_image
 
 
 def usable_cores(root: Path = Path("/")) -> int:
@@ -75,22 +76,6 @@ def governor(root: Path = Path("/")) -> Known:
     return Known(value=", ".join(f"{name} ({count} cores)" for name, count in sorted(found.items())))
 
 
-def container(root: Path = Path("/")) -> Known:
-    """The image that this process runs in, as far as an engine tells those within."""
-    podman = _read(root / "run/.containerenv")
-    if podman is not None:
-        written = dict(line.partition("=")[::2] for line in podman.splitlines())
-        image, identity = (written.get(key, "").strip().strip('"') for key in ("image", "imageid"))
-        if image:
-            return Known(value=f"{image} {identity}".strip())
-    groups = _read(root / "proc/1/cgroup") or ""
-    inside = podman is not None or (root / ".dockerenv").exists()
-    inside = inside or any(name in groups for name in ("docker", "kubepods", "containerd", "libpod"))
-    if inside:
-        return Known(reason="in a container whose engine does not say which image it is")
-    return Known(reason="not in a container")
-
-
 def kernel() -> Known:
     """Release and build."""
     found = platform.uname()
@@ -114,7 +99,7 @@ def describe_host(software: Mapping[str, Known] | None = None) -> Host:
         memory_bytes=psutil.virtual_memory().total,
         kernel=kernel(),
         governor=governor(),
-        container=container(),
+        container=container_image(),
         **(software or {}),
     )
 

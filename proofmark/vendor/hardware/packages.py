@@ -20,7 +20,7 @@ class ProcessorPackages:
 
     @classmethod
     def found(cls, root: Path = POWERCAP) -> ProcessorPackages | None:
-        """Those of this machine; None if it shows none or only root may read them.
+        """The packages of this machine; None if it shows none or only root may read them.
 
         Not `psys`, which has the packages within it, nor a package once more by another way to the same counter.
         """
@@ -35,7 +35,7 @@ class ProcessorPackages:
             return None
 
     def joules(self) -> float:
-        """Of all packages since the first reading.
+        """Joules of all packages since the first reading.
 
         Raises:
             OSError: a counter can't be read any more.

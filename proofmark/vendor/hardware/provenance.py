@@ -35,7 +35,8 @@ MOST_FILES, MOST_BYTES = 10_000, 1 << 30
 
 
 def provenance_of(found: FoundVendor) -> Provenance:
-    """Of this session's suite and vendor. Nothing of it changes while a session runs: it is looked at once."""
+    """The provenance of this session's suite and vendor. It does not change while a session runs: it is looked at
+    once."""
     commit, clean = commit_of(SUITE)
     return Provenance(
         commit=commit,

@@ -35,7 +35,8 @@ def _is_a_scale(text: str) -> str:
 
 
 def _chooses_devices(name: str) -> str:
-    """Its value is given to all of a case's processes: no token's, and no interpreter's."""
+    """The name of a variable that all of a case's processes may be given: not a token's, nor one that steers an
+    interpreter."""
     why = may_not_be_set(name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name) or not re.search("VISIBLE|DEVICE|AFFINITY|MODULE", name):
         why = "is not named after devices: expected a name such as ACME_VISIBLE_DEVICES"

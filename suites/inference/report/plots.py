@@ -83,5 +83,5 @@ def _outcome(x: float, y: float, value: float, of: Accuracy, floor: float | None
     return svg.label(x, y - 2, shown, font_weight="bold") + svg.label(x, y + 12, missed)
 
 
-def _short(name: str, length: int = 19) -> str:
-    return name if len(name) <= length else f"{name[: length - 1]}…"
+def _short(name: str) -> str:
+    return name if len(name) <= 19 else f"{name[:18]}…"

@@ -39,7 +39,7 @@ def milliseconds(seconds: float) -> int:
     return round(max(-LONGEST, min(LONGEST, seconds)) * 1000)
 
 
-def caller(depth: int = 2) -> dict[str, Any]:
-    """File and line of the code that writes a line, as both formats want them."""
-    frame = sys._getframe(depth)
+def caller() -> dict[str, Any]:
+    """File and line of the code that calls the caller, as both formats want them."""
+    frame = sys._getframe(2)
     return {"file": f"{frame.f_globals['__name__'].replace('.', '/')}.py", "lineno": frame.f_lineno}

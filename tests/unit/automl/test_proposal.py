@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,16 @@ from proofmark.automl.network.flops import honest
 from proofmark.automl.network.graph import IMAGE, Graph
 from proofmark.automl.network.layers import BatchNorm, Convolution, Dense, GlobalAveragePool, Node, Relu
 from proofmark.automl.network.seeds import small_network
-from proofmark.automl.proposal import Finished, Limits, propose
+from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from tests.unit.automl.graphs import distance, random_chain
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SMALL = small_network(size=8, width=4)
+
+
+def propose(finished: list[Finished], seed: int, **more: Any) -> Proposal | None:
+    return next(iter(proposals(finished, seed, **more)), None)
 
 
 def plain(convolutions: int) -> Graph:
@@ -65,8 +70,8 @@ def test_what_is_taken_is_not_proposed_again() -> None:
     one = plain(1)
     taken = [grown(one, Deeper(after="r0"))]
     only = {"kinds": (Deeper,), "limits": Limits(nodes=len(one.nodes) + 4)}
-    assert propose([Finished(0, one, 0.4)], 0, **only) is not None  # type: ignore[arg-type]
-    assert propose([Finished(0, one, 0.4)], 0, taken=taken, **only) is None  # type: ignore[arg-type]
+    assert propose([Finished(0, one, 0.4)], 0, **only) is not None
+    assert propose([Finished(0, one, 0.4)], 0, taken=taken, **only) is None
 
 
 def test_the_first_trial_alone_and_equal_accuracies_are_enough() -> None:

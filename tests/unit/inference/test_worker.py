@@ -22,6 +22,8 @@ from proofmark.process import child as child_module
 from proofmark.process.answering.silence import Patience
 from proofmark.process.lifetime import MARK
 
+PATIENCE = Patience()
+
 CHILD = """
 import faulthandler, json, os, signal, subprocess, sys, time
 faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -76,7 +78,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made: list[CaseWorker] = []
 
     def start(
-        case_class: str = "Net", patience: Patience | None = None, config: dict[str, Any] | None = None
+        case_class: str = "Net", patience: Patience = PATIENCE, config: dict[str, Any] | None = None
     ) -> CaseWorker:
         spec = WorkerSpec(
             "m",

@@ -444,7 +444,7 @@ def test_a_run_is_held_to_its_counts_by_what_it_began_with() -> None:
 
 def test_of_a_resumed_run_the_samples_before_are_a_claim() -> None:
     taken = HandedOut(claimed=70, samples=70, by_the_end=80, tokens=700)
-    found = {each.what: each.verified for each in standing((), None, taken, True, resumed=True, walled=True)}
+    found = {each.what: each.verified for each in standing((), None, taken, text=True, resumed=True, walled=True)}
     assert not found["samples"] and found["tokens"]
 
 

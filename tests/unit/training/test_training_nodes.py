@@ -17,9 +17,9 @@ import pytest
 
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Monitoring
+from proofmark.training.logs.monitors import NODES
 from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.node.node_monitor import FAILED, NodeMonitor
-from proofmark.training.node.nodes import NODES
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.hardware.machine import describe_host
 

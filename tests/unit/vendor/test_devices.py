@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from proofmark.vendor.contract import Processor, driver_files
-from proofmark.vendor.hardware.devices import container_kind, no_device
+from proofmark.vendor.hardware.container import container_kind
+from proofmark.vendor.hardware.devices import no_device
 from proofmark.vendor.introduction.asking import introduce
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 

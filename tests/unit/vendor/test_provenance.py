@@ -15,7 +15,8 @@ import pytest
 from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import machine, provenance
-from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode, physical_cores
+from proofmark.vendor.hardware.container import container_image
+from proofmark.vendor.hardware.machine import describe_host, governor, kernel, microcode, physical_cores
 from proofmark.vendor.hardware.provenance import (
     commit_of,
     content_of,
@@ -56,19 +57,20 @@ class TestMachine:
         assert physical_cores(tmp_path) == 2
         assert physical_cores(tmp_path / "without") == 3, "nobody tells"
 
-    def test_the_image_of_a_container(self, tmp_path: Path) -> None:
-        assert container(tmp_path) == Known(reason="not in a container")
+    def test_the_image_of_a_container(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        assert container_image(tmp_path) == Known(reason="not in a container")
         tree(tmp_path, proc__1__cgroup="0::/kubepods/burstable/pod1\n")
-        assert "does not say" in (container(tmp_path).reason or "")
+        assert "does not say" in (container_image(tmp_path).reason or "")
         (tmp_path / "run").mkdir()
         (tmp_path / "run/.containerenv").write_text('engine="podman-5"\nimage="acme/suite:3"\nimageid="sha256:ab"\n')
-        assert container(tmp_path) == Known(value="acme/suite:3 sha256:ab")
+        assert container_image(tmp_path) == Known(value="acme/suite:3 sha256:ab")
         (tmp_path / "run/.containerenv").write_text("")
-        assert container(tmp_path).value is None and "does not say" in (container(tmp_path).reason or "")
+        assert container_image(tmp_path).value is None and "does not say" in (container_image(tmp_path).reason or "")
 
     def test_docker_leaves_an_empty_file_alone(self, tmp_path: Path) -> None:
         (tmp_path / ".dockerenv").touch()
-        assert "does not say" in (container(tmp_path).reason or "")
+        assert "does not say" in (container_image(tmp_path).reason or "")
 
     def test_microcode(self, tmp_path: Path) -> None:
         assert microcode(tmp_path) is None

@@ -39,21 +39,23 @@ def unreadable(path: Path, root: Path) -> str | None:
     return None
 
 
+def _tree(path: Path, root: Path) -> ast.Module:
+    """The syntax tree of a file; an empty one where it can't be read."""
+    try:
+        return parsed(text_of(path, root))
+    except (ConfigurationError, NotLiteral):
+        return ast.Module(body=[], type_ignores=[])
+
+
 def functions_of(path: Path, root: Path) -> list[tuple[str, int]]:
     """Names and lines of the functions that a file defines, those of its classes too; none where it can't be read."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
-    return [(node.name, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    nodes = ast.walk(_tree(path, root))
+    return [(node.name, node.lineno) for node in nodes if isinstance(node, ast.FunctionDef)]
 
 
 def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
     """The parts of the tuple that a function returns at last; none where there is no such thing."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
+    tree = _tree(path, root)
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
     returns = [each for node in found for each in _own_returns(node)]
     last = max(returns, key=lambda each: each.lineno).value if returns else None
@@ -61,7 +63,7 @@ def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
 
 
 def _own_returns(function: ast.FunctionDef) -> list[ast.Return]:
-    """Those of a function, and not of what is defined within it."""
+    """The returns of a function, without those of what is defined within it."""
     found, nodes = list[ast.Return](), list[ast.AST](function.body)
     while nodes:
         node = nodes.pop()
@@ -74,10 +76,7 @@ def _own_returns(function: ast.FunctionDef) -> list[ast.Return]:
 
 def lines_within(path: Path, root: Path, name: str) -> dict[str, int]:
     """Lines of a mapping's keys, or of a list's texts, that a file gives a name; none without one."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return {}
+    tree = _tree(path, root)
     lines: dict[str, int] = {}
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -92,10 +91,7 @@ def lines_within(path: Path, root: Path, name: str) -> dict[str, int]:
 def variables_set(path: Path, root: Path) -> list[tuple[str, str, int]]:
     """Variables of the environment that a file's code gives a literal value, by `os.environ[NAME] = VALUE`, each with
     its value and line."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
+    tree = _tree(path, root)
     assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
     found = [(target, node.value, node.lineno) for node in assigned for target in node.targets]
     return [
@@ -120,28 +116,19 @@ def _is_environment(node: ast.expr) -> bool:
 
 def names_in(path: Path, root: Path) -> set[str]:
     """All names that a file's code reads."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    nodes = ast.walk(_tree(path, root))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def attributes_in(path: Path, root: Path) -> set[str]:
     """The names of all attributes that a file's code reads, whatever they are of."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return set()
-    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    nodes = ast.walk(_tree(path, root))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
 
 
 def packages_in(path: Path, root: Path) -> list[str]:
     """The packages that a file imports, those beside it left out, in the order of its lines."""
-    try:
-        tree = parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
+    tree = _tree(path, root)
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

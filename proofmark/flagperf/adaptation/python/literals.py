@@ -37,11 +37,11 @@ class Assigned(NamedTuple):
 
 
 class NotLiteral(Exception):
-    """With what it is in the place of a literal."""
+    """An expression is no literal; the text says what it is instead."""
 
 
 def check_depth(statement: ast.stmt) -> None:
-    """Look whether it can be read at all.
+    """Refuse an expression that is nested too deeply to be read.
 
     Raises:
         NotLiteral: it is nested too deeply.

@@ -69,7 +69,7 @@ class PythonFile:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The values alone."""
+        """The values, without their places."""
         return {key: assigned.value for key, assigned in self.values.items()}
 
     @property
@@ -78,7 +78,7 @@ class PythonFile:
         return not self.values and any(not each.key and not each.line for each in self.refused)
 
     def put(self, name: str, value: Assigned) -> None:
-        """Have a name's value."""
+        """Keep the value of a name."""
         before = self.values.get(name)
         if before is not None and before != value:
             self.replaced.append(Replaced(name, before, value.file, value.line, known=True))
@@ -102,7 +102,7 @@ def read_python(path: Path, root: Path, folders: Iterable[Path] = ()) -> PythonF
 
 
 class _Reader:
-    """One file's, and of those that it imports."""
+    """Reads one file, and those that it imports."""
 
     def __init__(self, root: Path, folders: Iterable[Path]) -> None:
         self._root, self._folders = root, tuple(folders)

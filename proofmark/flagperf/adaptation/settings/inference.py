@@ -46,7 +46,7 @@ def move_inference(moved: Moved) -> None:
 
 
 def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
-    """Those of the vendor: for the case, or for one compiler of it. acme_pro's begin as acme's do."""
+    """The vendor's files: for the case, or for one compiler of it. acme_pro's begin as acme's do."""
     vendor, mine = moved.checkout.vendor, list[Path]()
     engines = [path.stem for path in moved.checkout.engines]
     for path in sorted((folder / "vendor_config").glob(f"{vendor}_*{ENDING}")):
@@ -73,7 +73,7 @@ def _tell_strays(moved: Moved, folder: Path, engines: list[str]) -> None:
 
 
 def _tell_all(moved: Moved, folder: Path, own: list[Path]) -> None:
-    """Of a case that is not here."""
+    """Add the rows of a case that is not here."""
     for path in (folder / name for name in SHARED):
         if path.exists():
             moved.tell(path, 0, "", None, "unknown", why="its case is not here, nor a use for any of its keys")
@@ -147,7 +147,7 @@ def _tell_shared(
 
 
 def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """What FlagPerf's merge says of a vendor's key."""
+    """What FlagPerf's own merge says of a vendor's key."""
     if key in parameters:
         return "FlagPerf exits with an error: the key is in parameters.yaml"
     if key not in values:
@@ -158,7 +158,7 @@ def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping
 def _fates(
     moved: Moved, case: OurCase, values: Mapping[str, _Value], shared: Mapping[str, Any], target: str
 ) -> dict[str, Any]:
-    """Tell the fate of each key that the vendor runs with; the settings that stand."""
+    """Tell the fate of each key that the vendor runs with, and return the settings that stand."""
     names = {key: _name(case, key) for key in values}
     asked = {names[key]: each.value for key, each in values.items() if case.parameter(key) is None}
     compiler = asked.get("compiler", shared.get("compiler"))
@@ -190,7 +190,7 @@ def _fates(
 
 
 def _name(case: OurCase, key: str) -> str:
-    """Ours for a key; a key of the vendor's own keeps its name."""
+    """Our name for a key; a key of the vendor's own keeps its name."""
     return case.setting(key) or key
 
 

@@ -84,7 +84,8 @@ def take_requirements(
 
 
 def take_inference_requirements(moved: Moved, case: OurCase, folder: Path) -> None:
-    """Those of an inference case at each framework: FlagPerf takes the vendor's list in the place of the shared one."""
+    """The packages of an inference case at each framework: FlagPerf takes the vendor's list in the place of the shared
+    one."""
     needs = moved.facts.needs.setdefault(case.name, CaseNeeds())
     mine = f"{moved.checkout.vendor}_requirements.txt"
     for place in sorted(path for path in folder.glob("*") if path.is_dir()):

@@ -165,7 +165,7 @@ def _scale(name: str) -> Scale:
 def _fate_of_each(
     moved: Moved, case: OurCase, standard: Standard, mine: dict[str, Assigned], scale: str, target: str
 ) -> dict[str, Any]:
-    """Tell the fate of each key; the settings that stand."""
+    """Tell the fate of each key, and return the settings that stand."""
     asked: dict[str, tuple[str, Any]] = {}
     for key, each in mine.items():
         theirs = standard.says(key, each.value)

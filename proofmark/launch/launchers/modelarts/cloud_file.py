@@ -249,10 +249,10 @@ def load_cloud(path: Path) -> Cloud:
 
 
 def refuse_secrets(cloud: Cloud, is_secret: Callable[[str], bool]) -> None:
-    """What opens the account is in no value.
+    """Refuse a file in which a value may open the account.
 
     Raises:
-        UsageError: it is; the key is named, the value is not shown.
+        UsageError: one may; the key is named, the value is not shown.
     """
     for key, value in _values(cloud.model_dump(mode="json")):
         if isinstance(value, str) and is_secret(value):

@@ -19,7 +19,7 @@ SECTION = "basic"
 
 @dataclass(frozen=True)
 class Credentials:
-    """An access key, and what is secret of it, which nothing prints."""
+    """An access key and its secret part, which nothing prints."""
 
     ak: str
     sk: str = field(repr=False)

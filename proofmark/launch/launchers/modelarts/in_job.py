@@ -18,7 +18,7 @@ VARIABLES = NodeVariables(node="VC_TASK_INDEX", nodes="MA_NUM_HOSTS", devices="M
 
 
 def run(channels: Mapping[str, str], work: Path) -> int:
-    """Do it; the exit code."""
+    """Run the node's part; the exit code."""
     try:
         missing = [name for name in ("train_url", "job_url") if name not in channels]
         if missing:

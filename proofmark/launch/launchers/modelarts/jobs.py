@@ -117,12 +117,12 @@ class ModelArts(Service):
         return Places(f"{self._cloud.code_dir[1:]}{tree}/", f"{home}job/", f"{home}results/")
 
     def create(self, name: str, nodes: int, places: Places) -> str:
-        """Have a job run. An answer that can't be read is one that was lost: the job may be there."""
+        """Create a job. An answer that can't be read is one that was lost: the job may be there."""
         body = self._body(name, nodes, places)
         return self._job(f"creating job {name}", "create_training_job", "CreateTrainingJob", body=body).metadata.id
 
     def find(self, name: str) -> str | None:
-        """By its exact name: the service's search would take a part of it."""
+        """Find a job by its exact name: the service's search would take a part of it."""
         what = f"looking for job {name}"
         body = {"limit": 50, "offset": 0, "filters": [{"key": "name", "operator": "in", "value": [name]}]}
         body["workspace_id"] = self._cloud.workspace_id  # else the service looks in the default one
@@ -130,12 +130,13 @@ class ModelArts(Service):
         return next((job.metadata.id for job in found.items or () if job.metadata.name == name), None)
 
     def look(self, identifier: str) -> View:
-        """Its phase, tasks and times."""
+        """A job's phase, tasks and times."""
         what, method = f"looking at job {identifier}", "show_training_job_details"
         return self._job(what, method, "ShowTrainingJobDetails", training_job_id=identifier).view()
 
     def log(self, at: AtService, task: Task, since: int) -> LogPart:
-        """From the bucket, from the position on; before it is there, from the service's preview, which has its end.
+        """A task's log from a position on, from the bucket; before it is there, from the service's preview, which has
+        its end.
 
         A preview is a text, and no more than shown: once the bucket has the log, it is had from its first byte.
         """
@@ -148,11 +149,11 @@ class ModelArts(Service):
         return LogPart(since, self._previewed(at, task, since))
 
     def log_name(self, at: AtService, task: Task) -> str:
-        """As the platform calls it in the bucket."""
+        """A log's name in the bucket, as the platform gives it."""
         return f"modelarts-job-{at.id}-{task.name}.log"
 
     def stop(self, identifier: str) -> None:
-        """Terminate it by its id."""
+        """Terminate a job by its id."""
         what, body = f"ending job {identifier}", {"action_type": "terminate"}
         try:
             self._asked(what, "stop_training_job", "StopTrainingJob", training_job_id=identifier, body=body)

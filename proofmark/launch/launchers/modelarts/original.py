@@ -55,7 +55,7 @@ def read_original(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _fields(node: ast.expr, where: str) -> dict[str, Any]:
-    """Of `EasyDict({...})`, `EasyDict(key=...)` or a plain dictionary."""
+    """The fields of `EasyDict({...})`, `EasyDict(key=...)` or a plain dictionary."""
     keywords: dict[str, ast.expr] = {}
     if isinstance(node, ast.Call):
         keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}

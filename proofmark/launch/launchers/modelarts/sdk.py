@@ -36,7 +36,7 @@ _importing = threading.Lock()
 
 
 def sdk_module(name: str) -> Any:
-    """A module of theirs.
+    """A module of Huawei's clients.
 
     Raises:
         UsageError: it is not installed; one line with the command that does so.

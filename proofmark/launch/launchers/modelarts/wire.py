@@ -61,7 +61,7 @@ class Job(_Answer):
     status: _Status = _Status()
 
     def view(self) -> View:
-        """As every service's."""
+        """The job as any service's."""
         status = self.status
         codes = {each.task: each for each in status.task_statuses or ()}
         names = list(dict.fromkeys([*(status.tasks or ()), *codes]))
@@ -78,7 +78,7 @@ class Job(_Answer):
 
 
 class Jobs(_Answer):
-    """Some of them."""
+    """A page of jobs."""
 
     items: list[Job] | None = None
 

@@ -116,7 +116,7 @@ def _evaluated(scoring: Scoring, samples: int, place: Place) -> Evaluated:
 
 
 def as_fields(found: Evaluated) -> dict[str, Any]:
-    """As a rank's log has it: the other values where there are any."""
+    """The fields of a rank's log: the metric, and its other values where there are any."""
     others = found.others
     metric = found.metric if math.isfinite(found.metric) else None
     return {"metric": metric, **({"others": others} if others else {})}

@@ -119,7 +119,7 @@ def trainable(model: torch.nn.Module) -> int:
 
 
 def _digest(tensor: torch.Tensor) -> str:
-    """Of a tensor's values, whatever its layout in memory."""
+    """The digest of a tensor's values, whatever its layout in memory."""
     return str(xxhash.xxh3_128(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest())
 
 

@@ -118,7 +118,7 @@ class Referee:
         return [name for name, shape in self._shapes.items() if there.get(name) != shape]
 
     def _prints_of(self, model: torch.nn.Module) -> dict[str, Print]:
-        """Of rank 0 alone; a sharded tensor is gathered, for which all ranks are needed."""
+        """The prints of a model, on rank 0 alone; a sharded tensor is gathered, for which all ranks are needed."""
         prints = {}
         for name, tensor in named_weights(model).items():
             whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor

@@ -1,12 +1,11 @@
-"""What the nodes' monitors saw of one training, as one."""
+"""What the monitors of all nodes saw of one training, summed up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.errors import reason
-from proofmark.monitoring.summary import Window, summarise
+from proofmark.monitoring.summary import Window, monitoring_of
 from proofmark.record.parts import Monitoring, Series
 
 NODES = 16
@@ -18,7 +17,7 @@ def monitored(
     windows: Mapping[int, Window | None],
     items: int,
     failures: Mapping[int, Sequence[str]],
-    skews: Sequence[float] = (),
+    skews: Sequence[float],
 ) -> Monitoring | None:
     """What all monitors of a run saw; None if no node had one.
 
@@ -31,18 +30,11 @@ def monitored(
     """
     seen: dict[int, Monitoring | None] = {}
     for node, window in windows.items():
-        found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
+        log = directory / f"noderank{node}" / "monitor.jsonl"
+        found = monitoring_of(log, window, items, failures.get(node, ()))
         ahead = skews[node] - skews[0] if node < len(skews) else 0.0
         seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
     return _together(seen, items)
-
-
-def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
-    try:
-        return summarise(path, window, items, failures)
-    except (ValueError, OverflowError, OSError) as error:
-        why = f"the monitor's log cannot be used: {reason(error)}"
-        return Monitoring(samples=0, window=window, failures=(*failures, why))
 
 
 def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
@@ -68,8 +60,10 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
 
 
 def _one_of_many(node: int, seen: Monitoring, ahead: float) -> Monitoring:
-    """With its number at its series, by the first node's clock as the events of training are; or without them:
-    thousands of devices' would be a record of 100 MB."""
+    """A node's readings, with its number and by the first node's clock, as the events of training are.
+
+    Of nodes beyond the first ones the series are left out: those of thousands of devices would make a record of 100 MB.
+    """
     kept = [series for series in seen.series if node < NODES]
     return seen.model_copy(update={"series": tuple(_laid(series, node, ahead) for series in kept)})
 
