@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from proofmark.finding import imported
 from proofmark.names import hint
@@ -86,19 +86,11 @@ class IsolationSettings(BaseModel):
         default=(), description="variables that its code reads, as ACME_*"
     )
 
-    @model_validator(mode="after")
-    def _say_that_they_need_the_network(self) -> IsolationSettings:
-        if not self.network and (found := [text for text in self.devices if is_networks(text)]):
-            raise ValueError(f"{found[0]!r} is an adapter to other machines: set network: true as well")
-        return self
-
-    def device_files(self) -> list[Path]:
-        """The device files that are there."""
+    def device_files(self, networks: bool = False) -> list[Path]:
+        """Those that are there; of adapters to other machines, which need no socket, only if `networks` are open."""
         found = {path for pattern in (*KERNELS, *self.devices) for path in glob.glob(pattern)}
         led = {path: os.path.realpath(path) for path in sorted(found)}
-        return [
-            Path(path) for path, end in led.items() if not is_hosts_own(end) and (self.network or not is_networks(end))
-        ]
+        return [Path(path) for path, end in led.items() if not is_hosts_own(end) and (networks or not is_networks(end))]
 
 
 @dataclass(frozen=True)
@@ -167,7 +159,7 @@ class VendorPlace:
             replace(
                 wall,
                 readable=(*self.readable, *map(Path, self.settings.readable), *wall.readable),
-                devices=tuple(self.settings.device_files()),
+                devices=tuple(self.settings.device_files(self.settings.network or wall.streams == "all")),
                 network=self.settings.network,
                 unix_sockets="all" if more else wall.unix_sockets,
             )

@@ -13,7 +13,7 @@ from proofmark.errors import ConfigurationError, UsageError
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import LISTED, PASSES, begun_with, passed_on
 from proofmark.vendor.introduction.asking import introduce
-from proofmark.vendor.isolation import FILE, VendorPlace
+from proofmark.vendor.isolation import FILE, IsolationSettings, VendorPlace
 from proofmark.wall.isolation import Isolation
 from reports.content.provenance import identity_rows
 from tests.unit.records import record
@@ -68,6 +68,13 @@ def test_devices_by_pattern_are_no_disks(vendors: Path, monkeypatch: pytest.Monk
     (vendors / "acme" / FILE).write_text("devices: ['/dev/nu*', '/dev/nvm*']\nreadable: [/opt/acme]\n")
     monkeypatch.setattr("glob.glob", lambda pattern: {"/dev/nu*": ["/dev/null"]}.get(pattern, ["/dev/nvme0"]))
     assert VendorPlace.of("acme", vendors).settings.device_files() == [Path("/dev/null")]
+
+
+def test_adapters_to_other_machines_are_for_who_may_speak_to_those(monkeypatch: pytest.MonkeyPatch) -> None:
+    verbs = "/dev/infiniband/uverbs0"
+    monkeypatch.setattr("glob.glob", lambda pattern: [verbs] if "infini" in pattern else [])
+    settings = IsolationSettings(devices=("/dev/infini*/uverbs*",))
+    assert settings.device_files() == [] and settings.device_files(networks=True) == [Path(verbs)]
 
 
 def test_what_passes_is_on_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
