@@ -53,7 +53,7 @@ class Run(ABC, Generic[R]):
             OSError: the record can't be written.
         """
 
-    def standing(self) -> R:
+    def judged_so_far(self) -> R:
         """The record that the run would have if it ended now, judged. For suites with `short_rounds`."""
         raise NotImplementedError
 

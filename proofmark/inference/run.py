@@ -188,7 +188,7 @@ class CaseRun(Run[RunRecord]):
             raise StepError(str(outcome["reason"]))
         return {name: last_event["items"] / max(last_event[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
 
-    def standing(self) -> RunRecord:
+    def judged_so_far(self) -> RunRecord:
         """The record as if the summary were done, judged."""
         record = self.so_far()
         done = [step.model_copy(update={"status": "done"}) if step.name == "summary" else step for step in record.steps]

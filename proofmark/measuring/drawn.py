@@ -74,7 +74,7 @@ def drawn_anew(loader: Loader) -> tuple[Loader, Order | None]:
 
     Any other loader is left as it is: then there is no `Order`.
     """
-    if not is_plain(loader) or not loader.batch_size:
+    if not is_torchs_own(loader) or not loader.batch_size:
         return loader, None
     order = Order(len(loader.dataset), loader.batch_size)
     sampler: Any = order  # an iterable of lists with a length, which is all that torch needs
@@ -99,7 +99,7 @@ def loaded_here(loader: Loader) -> Loader:
     torch's loader is left to a collection of garbage, its workers are not told to end, and each is waited for for five
     seconds, some time later: in the midst of a round.
     """
-    if not is_plain(loader) or not loader.num_workers:
+    if not is_torchs_own(loader) or not loader.num_workers:
         return loader
     alone: Any = type(loader)(
         loader.dataset,
@@ -111,7 +111,7 @@ def loaded_here(loader: Loader) -> Loader:
     return alone
 
 
-def is_plain(loader: object) -> TypeIs[DataLoader[Any]]:
+def is_torchs_own(loader: object) -> TypeIs[DataLoader[Any]]:
     """Whether it is torch's DataLoader over data with indices, made as that one is."""
     from torch.utils.data import DataLoader, IterableDataset
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proofmark.measuring.audible_loader import AudibleLoader
-from proofmark.measuring.drawn import is_plain
+from proofmark.measuring.drawn import is_torchs_own
 from proofmark.measuring.pace import FEWEST, MOST
 from proofmark.measuring.window import Apart, Compute, Synchronize, run_window
 from proofmark.process.threads import one_thread
@@ -80,7 +80,7 @@ def full_batches(loader: Loader, chance: random.SystemRandom) -> Iterator[list[t
     this process. Any other loader is walked through.
     """
     plain = loader.silent if isinstance(loader, AudibleLoader) else loader
-    if is_plain(plain):
+    if is_torchs_own(plain):
         batches = list(plain.batch_sampler)
         full = [batch for batch in batches if len(batch) == len(batches[0])]
         while True:

@@ -195,7 +195,7 @@ def _illegal_new_key(key: str, value: Any, in_force: Mapping[str, Any], closed: 
         return f"is not one of the settings that may be overridden (asked for {literal(value)}){hint(key, in_force)}"
     if not _NAME.fullmatch(key):
         return f"is not a name (letters, digits, underscore){hint(key, in_force)}"
-    if not _is_plain(value):
+    if not _is_json(value):
         return (
             f"expected a finite number, text, true, false, null, or a list or mapping of these, found {literal(value)}"
         )
@@ -213,11 +213,11 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_json(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
     if isinstance(value, list):
-        return all(map(_is_plain, value))
+        return all(map(_is_json, value))
     if isinstance(value, float):
         return math.isfinite(value)
     return value is None or isinstance(value, bool | int | str)

@@ -104,7 +104,7 @@ def named_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dic
         if parameter in names and isinstance(entries, Mapping)
         for key, value in entries.items()
     }
-    return {name: value for name, value in found.items() if _is_plain(value)}
+    return {name: value for name, value in found.items() if _can_be_written(value)}
 
 
 def print_of(tensor: torch.Tensor, lower: torch.dtype | None = None) -> Print:
@@ -127,7 +127,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _is_plain(value: object) -> bool:
+def _can_be_written(value: object) -> bool:
     """Whether it is a tensor, sharded perhaps, that any reader knows: one of a class of its own may not be written."""
     local: Any = getattr(value, "_local_tensor", value)
     return type(local) in (torch.Tensor, torch.nn.Parameter) and not local.is_complex()
