@@ -28,7 +28,8 @@ from proofmark.record.events.types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Identity
 from proofmark.record.provenance import Host
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.outcome.event_types import RANK_KINDS, Reason, TrainedBegin
+from proofmark.training.outcome.event_types import Reason, TrainedBegin
+from proofmark.training.outcome.rank_event_types import RANK_KINDS
 from proofmark.wall.isolation import Isolation
 
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]

@@ -13,7 +13,7 @@ from proofmark.record.parts import Check
 from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.outcome.checks import EVENT as CHECK
 from proofmark.training.outcome.checks import RANKS
-from proofmark.training.outcome.event_types import RANK_KINDS
+from proofmark.training.outcome.rank_event_types import RANK_KINDS
 from proofmark.training.outcome.record import Epoch
 from proofmark.wall.isolation import Isolation, weakest
 

@@ -21,8 +21,9 @@ from proofmark.training.logs.outside import examination_of, least_seconds, outsi
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.stopwatch import CONTENTION
-from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.examined import Examination
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outcome.record import (
     Communication,
     Confirmation,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from proofmark.record.events import tail
 from proofmark.record.events.log import Event
-from proofmark.training.outcome.event_types import RANK_EVENTS
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 
 
 class Tail(tail.Tail):

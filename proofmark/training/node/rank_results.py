@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.launch.rank_result import RankResult
 from proofmark.record.events.log import read_events
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.outcome.event_types import RANK_EVENTS
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 
 
 def leave_results(directory: Path, node: int, ranks: Iterable[int], world: int) -> None:

@@ -22,7 +22,8 @@ from proofmark.record.parts import VerdictKind
 from proofmark.record.provenance import Chip, Host, Peak
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.rules.legality import Override
-from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.wall.isolation import Isolation
 
 ROOT = Path(__file__).parents[3]

@@ -22,7 +22,7 @@ from proofmark.metric import Mean, Scoring
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.aims import Aim, aims_of
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.outcome.event_types import RANK_EVENTS
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outside import metric
 from proofmark.training.outside.metric import evaluated
 from proofmark.training.ranks.model.evaluation import as_scored

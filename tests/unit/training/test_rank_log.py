@@ -15,7 +15,8 @@ from proofmark.record.parts import FIRST
 from proofmark.training.logs.handed_out import handed_out
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _contention
-from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 
 DATASET = {"event": "dataset", "name": "d", "sha256": FIRST, "items": 12}
 

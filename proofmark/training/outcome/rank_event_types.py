@@ -1,0 +1,157 @@
+"""What the events of a training's ranks must hold, which a vendor's code can make up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
+
+from proofmark.record.events.types import (
+    IDENTITY,
+    Count,
+    Counted,
+    EventReader,
+    Rate,
+    Seconds,
+    Text,
+    Typed,
+    fits,
+    part,
+)
+from proofmark.record.parts import Check, Identity
+from proofmark.wall.isolation import Isolation
+
+
+class _Rank(Typed):
+    rank: Count
+
+
+class Isolated(Typed):
+    """How a process is kept from the rest."""
+
+    isolation: Annotated[dict[str, Any], part(Isolation)]
+
+
+class _RankFailed(_Rank):
+    reason: Text
+
+
+class _Dataset(Typed):
+    items: NotRequired[Count | None]
+    validation_items: NotRequired[Count]
+
+
+class _Model(Typed):
+    parameters: Count
+
+
+class _Optimizer(Typed):
+    name: Text
+
+
+class _Epoch(Typed):
+    epoch: Count
+
+
+class _Adapted(Typed):
+    steps: list[Text]
+
+
+class _TrainBegin(Typed):
+    steps: Count
+    samples: Count
+    train_seconds: NotRequired[Seconds]
+
+
+class _Communication(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)  # type: ignore[misc]
+
+    seconds: Seconds
+    of: Seconds
+    steps: Count
+    reason: Annotated[str, Field(max_length=4096)] | None
+
+
+class _Totals(Typed):
+    epoch: Count
+    step: Count
+    samples: Count
+    train_seconds: Seconds
+    data_seconds: Seconds
+    compute_seconds: Seconds
+    evaluation_seconds: Seconds
+    checkpoint_seconds: Seconds
+    confirmation_seconds: NotRequired[Seconds]
+    communication: _Communication | None
+
+
+class _Steps(_Totals):
+    first: Count
+    losses: Annotated[list[float | None], Field(min_length=1)]
+    learning_rate: float
+    total_steps: Count
+
+
+_Others = Annotated[dict[Annotated[str, Field(max_length=256)], float | None], Field(max_length=64)]
+"""Metrics beside the case's first, by name: very many evaluations are kept."""
+
+
+class _Evaluation(_Totals):
+    metric: float | None
+    others: NotRequired[_Others]
+    samples_evaluated: NotRequired[Rate]
+    took_seconds: Seconds
+
+
+class _TrainEnd(_Totals):
+    converged: bool
+    weights: NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
+    tokens: NotRequired[Count | None]
+
+
+class _Step(Typed):
+    step: Count
+
+
+class _Confirmation(_Step):
+    samples: Count
+    metric: float | None
+    others: NotRequired[_Others]
+    took_seconds: Seconds
+
+
+class _Memory(Typed):
+    host_peak_bytes: Count | None
+    device_peak_bytes: Count | None
+    device_total_bytes: Count | None
+
+
+RANK_KINDS: dict[str, Any] = {
+    "rank_begin": _Rank,
+    "isolated": Isolated,
+    "init_begin": Typed,
+    "dataset": Annotated[_Dataset, fits(Identity)],
+    "model": _Model,
+    "adapted": _Adapted,
+    "flops": Counted,
+    "weights": IDENTITY,
+    "optimizer": _Optimizer,
+    "init_end": Typed,
+    "train_begin": _TrainBegin,
+    "epoch_begin": _Epoch,
+    "steps": _Steps,
+    "evaluation": _Evaluation,
+    "check": Annotated[Typed, fits(Check)],
+    "confirmation": _Confirmation,
+    "checkpoint": _Step,
+    "resumed": _Step,
+    "diverged": _Step,
+    "train_end": _TrainEnd,
+    "memory": _Memory,
+    "rank_end": Typed,
+    "rank_failed": _RankFailed,
+}
+"""Events of a rank, which a vendor's code can write too."""
+
+RANK_EVENTS = EventReader(RANK_KINDS, closed=True)
