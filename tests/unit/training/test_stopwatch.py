@@ -81,7 +81,7 @@ def test_what_others_took_is_the_agents_own_word(tmp_path: Path) -> None:
     assert len(played.contentions()) == 1
     played.write(END)
     played.stopwatch.stop()
-    assert [set(seen) for seen in played.contentions()] == [{"event", "time", "clock", *SHARES, "clock_mhz"}] * 2
+    assert [set(seen) for seen in played.contentions()] == [{"event", "time", "clock", *SHARES, "clock_mhz", "beyond"}] * 2
 
 
 def test_between_two_looks(tmp_path: Path) -> None:
