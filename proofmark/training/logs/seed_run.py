@@ -58,6 +58,7 @@ def collect_run(
     since = _Since(begin, end)
     to_end, to_evaluation = least_seconds(first, agents.get(0, ()))
     times = _times(first, ranks, since, to_end)
+    at_target = to_end if finished and finished["converged"] else to_evaluation
     claimed = first.reached() or {"metric": None}
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
@@ -76,7 +77,7 @@ def collect_run(
         **times,
         rates=_rates(first, times),
         tokens_per_item=tokens,
-        **_of_first(first, to_evaluation),
+        **_of_first(first, at_target),
         ranks=tuple(_figures(log) for log in ranks),
         **_of_hosts(directory, ranks, agents, end or {}),
         resumed_from=first.began() if resumed else None,
@@ -166,7 +167,8 @@ class _Since:
 def _of_first(first: RankLog, least: float) -> dict[str, Any]:
     """What rank 0 alone tells: the model, when training began and ended, evaluations, losses, checkpoints.
 
-    Its last evaluation came not before the `least` seconds that its agent saw.
+    Its last evaluation came not before the `least` seconds that its agent saw: of one at the target, up to the end,
+    with whose weights it was reached.
     """
     evaluations = [_evaluation(event) for event in first.evaluations.kept()]
     if evaluations and (evaluations[-1].seconds or 0.0) < least:
