@@ -167,6 +167,7 @@ class _Examined(Typed):
     of: NotRequired[Count]
     others: NotRequired[dict[Text, _Value]]
     items: NotRequired[Positive]
+    data: NotRequired[Annotated[dict[str, Any], part(Identity)]]
     steps: NotRequired[list[_Replayed]]
 
 
