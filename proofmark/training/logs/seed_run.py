@@ -21,6 +21,7 @@ from proofmark.training.logs.outside import examination_of, least_seconds, outsi
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.stopwatch import CONTENTION
+from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.outcome.examined import Examination
 from proofmark.training.outcome.record import (
@@ -278,12 +279,22 @@ def _communication(log: RankLog) -> Communication | None:
     return Communication(share=min(1.0, found["seconds"] / found["of"]), steps=steps)
 
 
+def _window(first: RankLog, agent: Sequence[Event]) -> tuple[float, float] | None:
+    """First and last moment of training, as a node's first rank says; no shorter than its agent saw it last."""
+    said, seen = first.window(), next((event for event in reversed(agent) if event["event"] == WATCHED), None)
+    if said is None or seen is None:
+        return said
+    begin, end = said
+    looked = float(seen["time"])  # right after the end
+    return min(begin, looked - seen["least"]), max(end, looked - (seen["most"] - seen["least"]))
+
+
 def _monitoring(
     directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
 ) -> Monitoring | None:
     """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
     firsts = {log.node: log for log in reversed(ranks)}
-    windows = {node: firsts[node].window() if node in firsts else None for node in agents}
+    windows = {node: _window(firsts[node], events) if node in firsts else None for node, events in agents.items()}
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures, skews)
