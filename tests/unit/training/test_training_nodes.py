@@ -171,7 +171,9 @@ def test_energy_is_the_sum_over_nodes_each_by_its_own_clock(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("least, most, seconds", [(9.8, 10.2, 10.0), (18.0, 18.4, 18.0)], ids=["honest", "says less"])
-def test_energy_is_of_all_the_time_that_the_agent_saw(tmp_path: Path, least: float, most: float, seconds: float) -> None:
+def test_energy_is_of_all_the_time_that_the_agent_saw(
+    tmp_path: Path, least: float, most: float, seconds: float
+) -> None:
     """Whatever moments a rank gives for its beginning and its end."""
     folder = node(tmp_path, 0, 100.0)
     times = {"least": least, "most": most, "to_evaluation": [least, most]}
