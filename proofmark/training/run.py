@@ -24,7 +24,7 @@ from proofmark.training.logged_run import LoggedRun
 from proofmark.training.logs.digests import digests_of
 from proofmark.training.logs.failure import diverged
 from proofmark.training.outcome.collect import collect
-from proofmark.training.outcome.kept import of_training
+from proofmark.training.outcome.kept import last_finished, of_training
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.registry import FoundVendor
@@ -163,7 +163,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         if self._options.resume is not None:
             same = Path(*directory.parts[-4:])
             earlier = shared / self._options.resume.name / same if shared else self._options.resume / same
-            resume = max((earlier if shared else earlier / "checkpoints").glob("step-*[0-9]"), default=None)
+            resume = last_finished(earlier if shared else earlier / "checkpoints")
             if resume is None:
                 self._on_progress({"note": f"no finished checkpoint in {earlier}: it is trained from the beginning"})
         return TrainingSpec(

@@ -11,9 +11,11 @@ from proofmark.record.envelope import RECORD_FILE
 
 
 def records_in(root: Path) -> Iterator[Path]:
-    """Records of runs, wherever they lie below a folder; no link is followed."""
-    for folder, _, files in os.walk(root):
+    """Records of runs, wherever they lie below a folder; no link is followed. What lies below one is the run's own, and
+    may be of a vendor's making, as beside checkpoints."""
+    for folder, names, files in os.walk(root):
         if RECORD_FILE in files:
+            names.clear()
             yield Path(folder, RECORD_FILE)
 
 

@@ -110,6 +110,8 @@ def _of_record(
 ) -> Iterator[str]:
     if record.run_name != folder.relative_to(root).as_posix():
         yield f"is the record of {record.run_name}, which does not belong here"
+    if "/" in record.case:
+        yield "is below another run's folder: no case has such a name"
     suite = suites.get(record.suite)
     if suite is None:
         yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed again"

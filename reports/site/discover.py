@@ -64,6 +64,6 @@ def _session(folder: str) -> Session:
                 continue
             line = f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
             digest.update(os.fsencode(line))
-            if name == RECORD_FILE:
-                records.append(Path(path))
+            if name == RECORD_FILE and not (records and records[-1].parent in Path(path).parents):
+                records.append(Path(path))  # what lies below one is the run's own, and may be of a vendor's making
     return Session(Path(folder), tuple(records), digest.hexdigest())

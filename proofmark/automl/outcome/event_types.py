@@ -14,6 +14,7 @@ from proofmark.record.events.types import (
     EventReader,
     Fields,
     InStep,
+    Line,
     Moment,
     Positive,
     Rate,
@@ -263,7 +264,8 @@ class _Measured(Typed):
     reason: Text | None
 
 
-class _TrialFailed(Reason):
+class _TrialFailed(Typed):
+    reason: Line
     rank: NotRequired[Number]
 
 

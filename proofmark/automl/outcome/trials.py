@@ -89,7 +89,7 @@ class Trials:
             best_epoch=end.get("best_epoch"),
             stopped_early=end.get("stopped_early"),
             asked=begun.get("epochs"),
-            epochs=tuple(self._epoch(epoch) for epoch in end.get("epochs", ())),
+            epochs=tuple(self._epoch(epoch, began, ended) for epoch in end.get("epochs", ())),
             parameters=per_image["parameters"],
             forward_flops=per_image["forward"],
             training_flops=per_image["training"],
@@ -111,9 +111,11 @@ class Trials:
             evaluated_on=data.get("evaluated"),
         )
 
-    def _epoch(self, epoch: Mapping[str, Any]) -> EpochRecord:
+    def _epoch(self, epoch: Mapping[str, Any], began: float, over: float | None) -> EpochRecord:
+        """An epoch, which ended while its trial lasted, whatever moment a rank gives for that."""
         fields = {key: epoch[key] for key in ("images", "evaluated", "accuracy", "loss", "seconds")}
-        return EpochRecord(ended=self.since({"clock": epoch["clock"]}), **fields)
+        ended = max(began, self.since({"clock": epoch["clock"]}))
+        return EpochRecord(ended=ended if over is None else min(ended, over), **fields)
 
 
 def _ahead(left: Path, begun: Event) -> float:

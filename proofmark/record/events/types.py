@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
-from proofmark.errors import Problem
+from proofmark.errors import Problem, harmless
 from proofmark.plain_json import first_of
 from proofmark.record.parts import Identity
 from proofmark.record.policy import Policy
@@ -44,6 +44,8 @@ Measured = Annotated[Seconds, AfterValidator(_none_or_some)]
 
 Rate = Annotated[float, Field(ge=0, lt=1e30)]
 Text = Annotated[str, Field(max_length=1 << 20)]
+Line = Annotated[Text, AfterValidator(harmless)]
+"""What others' code says in a sentence, and is told as such: none of it may begin a line of ours."""
 
 
 class Fields(TypedDict):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.record.events.log import Event
 from proofmark.record.events.types import fields_of
-from proofmark.record.parts import Check
+from proofmark.record.parts import Check, Identity
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import RankLog
@@ -132,10 +132,15 @@ def examined(examination: Examination | None, judged: Sequence[str], precision: 
 
 
 def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> Iterator[Check]:
-    """Check rank 0's steps and samples against the plan, whose data the referee's process has counted."""
+    """Check rank 0's steps and samples against the plan, whose data the referee's process has counted; and which data
+    it says that was."""
     event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
     if end and "items" in event:
         yield keeps_the_plan(end["step"], end["samples"], event["items"], config.global_batch_size)
+    said, there = (fields_of(each or {}, Identity) for each in (first.last.get("dataset"), event.get("data")))
+    if said and there and said != there:
+        what = "the data that it says it was trained on is not what a process without vendor's code has loaded"
+        yield Check(PLAN, passed=False, figure=None, bound=0.0, meaning=what)
 
 
 def replayed(agent: Sequence[Event], first: RankLog, precision: str) -> Iterator[Check]:

@@ -21,6 +21,7 @@ from proofmark.training.logs.outside import examination_of, least_seconds, outsi
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.stopwatch import CONTENTION
+from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.examined import Examination
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
@@ -59,6 +60,7 @@ def collect_run(
     since = _Since(begin, end)
     to_end, to_evaluation = least_seconds(first, agents.get(0, ()))
     times = _times(first, ranks, since, to_end)
+    at_target = to_end if finished and finished["converged"] else to_evaluation
     claimed = first.reached() or {"metric": None}
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
@@ -77,7 +79,7 @@ def collect_run(
         **times,
         rates=_rates(first, times),
         tokens_per_item=tokens,
-        **_of_first(first, to_evaluation),
+        **_of_first(first, at_target),
         ranks=tuple(_figures(log) for log in ranks),
         **_of_hosts(directory, ranks, agents, end or {}),
         resumed_from=first.began() if resumed else None,
@@ -167,7 +169,8 @@ class _Since:
 def _of_first(first: RankLog, least: float) -> dict[str, Any]:
     """What rank 0 alone tells: the model, when training began and ended, evaluations, losses, checkpoints.
 
-    Its last evaluation came not before the `least` seconds that its agent saw.
+    Its last evaluation came not before the `least` seconds that its agent saw: of one at the target, up to the end,
+    with whose weights it was reached.
     """
     evaluations = [_evaluation(event) for event in first.evaluations.kept()]
     if evaluations and (evaluations[-1].seconds or 0.0) < least:
@@ -277,12 +280,22 @@ def _communication(log: RankLog) -> Communication | None:
     return Communication(share=min(1.0, found["seconds"] / found["of"]), steps=steps)
 
 
+def _window(first: RankLog, agent: Sequence[Event]) -> tuple[float, float] | None:
+    """First and last moment of training, as a node's first rank says; no shorter than its agent saw it last."""
+    said, seen = first.window(), next((event for event in reversed(agent) if event["event"] == WATCHED), None)
+    if said is None or seen is None:
+        return said
+    begin, end = said
+    looked = float(seen["time"])  # right after the end
+    return min(begin, looked - seen["least"]), max(end, looked - (seen["most"] - seen["least"]))
+
+
 def _monitoring(
     directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
 ) -> Monitoring | None:
     """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
     firsts = {log.node: log for log in reversed(ranks)}
-    windows = {node: firsts[node].window() if node in firsts else None for node in agents}
+    windows = {node: _window(firsts[node], events) if node in firsts else None for node, events in agents.items()}
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures, skews)

@@ -13,7 +13,7 @@ from proofmark.training.logs.tail import Tail
 
 EVENT = "watched"
 """The event of the agent's log with the least and the most seconds that rank 0's training can have taken, to its end
-and to its last evaluation; the last one counts."""
+and to its last evaluation, or to the end that what was handed out is counted by; the last one counts."""
 
 CONTENTION = "contention"
 """The event of the agent's log with what others took of this machine's cores from the look that saw training begin to
@@ -92,6 +92,7 @@ class Stopwatch:
             counted_by = END if self.ended or self._evaluated is None else EVALUATION
             if counted_by in events:
                 self._on_end()
+                self._evaluated = window  # where no evaluation was seen, the one that is told of came no sooner
             if END in events:
                 self.ended, self.weights = True, events[END].get("weights")
                 self.least, self.most = self._since(self._began, window)

@@ -23,7 +23,7 @@ from proofmark.record.events.types import (
     fits,
     part,
 )
-from proofmark.record.parts import Contention
+from proofmark.record.parts import Contention, Identity
 from proofmark.record.provenance import Host, Instances, Launched
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
@@ -162,6 +162,7 @@ class _Examined(Typed):
     of: NotRequired[Count]
     others: NotRequired[dict[Text, _Value]]
     items: NotRequired[Positive]
+    data: NotRequired[Annotated[dict[str, Any], part(Identity)]]
     steps: NotRequired[list[_Replayed]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,11 +21,17 @@ def of_training(record: TrainingRecord, run_dir: Path, shared: Path | None) -> t
     return tuple(_of_training(run_dir, shared)) if record.failed else ()
 
 
+def last_finished(checkpoints: Path) -> Path | None:
+    """The last finished checkpoint in a folder: ranks write there, and call others as they please."""
+    found = (path for path in checkpoints.glob("step-*") if re.fullmatch("step-[0-9]{9,18}", path.name))
+    return max(found, default=None)
+
+
 def _of_training(run_dir: Path, shared: Path | None) -> Iterator[Kept]:
     rounds = sorted(run_dir.glob("round*"))
     for folder in rounds:
         checkpoints = shared / folder.name if shared else folder / "checkpoints"
-        finished = max(checkpoints.glob("step-*[0-9]"), default=None)
+        finished = last_finished(checkpoints)
         if finished is not None:
             path = finished if shared else finished.relative_to(run_dir)
             yield Kept(what="a checkpoint, to go on from with --resume", path=str(path))

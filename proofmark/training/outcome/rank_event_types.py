@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from proofmark.errors import harmless
 from proofmark.record.events.types import (
     IDENTITY,
     Count,
     Counted,
     EventReader,
+    Line,
     Rate,
     Seconds,
     Text,
@@ -34,7 +36,11 @@ class Isolated(Typed):
 
 
 class _RankFailed(_Rank):
-    reason: Text
+    reason: Line
+
+
+def _said_in_a_line(event: dict[str, Any]) -> dict[str, Any]:
+    return event | {"meaning": harmless(event["meaning"])}
 
 
 class _Dataset(Typed):
@@ -142,7 +148,7 @@ RANK_KINDS: dict[str, Any] = {
     "epoch_begin": _Epoch,
     "steps": _Steps,
     "evaluation": _Evaluation,
-    "check": Annotated[Typed, fits(Check)],
+    "check": Annotated[Typed, fits(Check), AfterValidator(_said_in_a_line)],
     "confirmation": _Confirmation,
     "checkpoint": _Step,
     "resumed": _Step,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
 
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
-from proofmark.process.scratch.own_directory import remove
+from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.record.events.log import EventLog
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 
@@ -36,6 +37,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
         OSError: no space, no permission.
     """
     directory = spec.own_directory(node, 0)
+    lay_open(directory)
     if not (directory / WEIGHTS).exists() and not _steps(directory):
         return
     pipe = AnswerPipe(LONGEST)
@@ -64,6 +66,8 @@ def _steps(directory: Path) -> list[Path]:
 
 def _clear(directory: Path) -> None:
     """What was left is as large as the model."""
-    (directory / WEIGHTS).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (directory / WEIGHTS).unlink()
+    remove(directory / WEIGHTS)  # a folder
     for folder in _steps(directory):
         remove(folder)

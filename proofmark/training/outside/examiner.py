@@ -61,7 +61,8 @@ def _examined(spec: TrainingSpec, directory: Path, digest: str, until: float) ->
 
     config = EffectiveConfig.from_dict(spec.config)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-    answer: dict[str, Any] = {"items": len(case.build_dataset(config, "train"))}
+    data = case.build_dataset(config, "train")
+    answer: dict[str, Any] = {"items": len(data), "data": data.identity.model_dump(mode="json")}
     if spec.audited:
         answer["steps"] = [asdict(step) for step in Replay(case, config, spec).all(directory)]
     if not (directory / WEIGHTS).exists():

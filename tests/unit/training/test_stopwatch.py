@@ -81,7 +81,9 @@ def test_what_others_took_is_the_agents_own_word(tmp_path: Path) -> None:
     assert len(played.contentions()) == 1
     played.write(END)
     played.stopwatch.stop()
-    assert [set(seen) for seen in played.contentions()] == [{"event", "time", "clock", *SHARES, "clock_mhz", "beyond"}] * 2
+    assert [set(seen) for seen in played.contentions()] == [
+        {"event", "time", "clock", *SHARES, "clock_mhz", "beyond"}
+    ] * 2
 
 
 def test_between_two_looks(tmp_path: Path) -> None:
@@ -115,6 +117,8 @@ def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -
     bare.write(END)
     bare.look(2.0)
     assert bare.counted == [2.0]
+    (event,) = (e for e in read_events(bare._agent.path) if e["event"] == EVENT)
+    assert event["to_evaluation"] == [0.0, 2.0], "an evaluation that is told of later could have come at any time"
 
 
 def test_nothing_that_comes_after_the_end_is_counted_but_by_another_end(tmp_path: Path) -> None:
@@ -124,6 +128,8 @@ def test_nothing_that_comes_after_the_end_is_counted_but_by_another_end(tmp_path
         played.write(*kinds)
         played.look(float(at))
     assert played.counted == [1.0, 5.0] and played.seen()[-1] == (4.0, 5.0)
+    *_, event = (e for e in read_events(played._agent.path) if e["event"] == EVENT)
+    assert event["to_evaluation"] == [4.0, 5.0], "what is handed out by the end the evaluation came after"
 
 
 def test_lines_of_other_kinds_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

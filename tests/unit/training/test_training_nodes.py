@@ -170,6 +170,18 @@ def test_energy_is_the_sum_over_nodes_each_by_its_own_clock(tmp_path: Path) -> N
     assert found.failures == () and found.samples == 62
 
 
+@pytest.mark.parametrize("least, most, seconds", [(9.8, 10.2, 10.0), (18.0, 18.4, 18.0)], ids=["honest", "says less"])
+def test_energy_is_of_all_the_time_that_the_agent_saw(
+    tmp_path: Path, least: float, most: float, seconds: float
+) -> None:
+    """Whatever moments a rank gives for its beginning and its end."""
+    folder = node(tmp_path, 0, 100.0)
+    times = {"least": least, "most": most, "to_evaluation": [least, most]}
+    end = {"event": "watched", "time": BEGUN + 10 + (10.2 if seconds == 10.0 else 18.2), "clock": 0, **times}
+    write(folder / "agent.jsonl", [end])
+    assert seen(tmp_path, 1).energy_joules == pytest.approx(100.0 * seconds, abs=25)
+
+
 @pytest.mark.parametrize("unread", ["no power", "no log", "rubbish"])
 def test_energy_is_unknown_where_one_nodes_is(tmp_path: Path, unread: str) -> None:
     node(tmp_path, 0, 100.0)
