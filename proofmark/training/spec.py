@@ -16,6 +16,9 @@ OUTPUTS, EVENTS = "PROOFMARK_OUTPUTS", "PROOFMARK_EVENTS"
 """Variables with what a node's ranks print to, and tell events by: the agent's pipes, in the order of local ranks."""
 
 
+CHANCES = "PROOFMARK_CHANCES"
+"""Variable with the numbers that the agent has drawn, by which rank 0 records steps."""
+
 WEIGHTS = "final.safetensors"
 """The weights with which rank 0 says that it reached the target, in its own directory until they were looked at."""
 
@@ -23,10 +26,6 @@ STEP, WHICH = "recorded-{}", "which.json"
 BEFORE, GRADIENTS, AFTER = "before.safetensors", "gradients.safetensors", "after.safetensors"
 RANDOM, STATE = "random.safetensors", "state.safetensors"
 """The folder of a step that was recorded for the audit, beside those weights, and the files in it."""
-
-RUN = 3
-"""Consecutive steps that are recorded at a place. A state of the optimizer that was made up to explain one update has
-a value or two to choose for each weight: it can't explain three."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from proofmark.record.events.types import fields_of
 from proofmark.record.parts import Check, Identity
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.drawn_steps import EVENT as DRAWN
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outcome.checks import (
@@ -146,7 +147,9 @@ def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> 
 def replayed(agent: Sequence[Event], first: RankLog, precision: str) -> Iterator[Check]:
     """Check the recorded steps against their replays; nothing where none were recorded."""
     event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
-    yield from takes_steps(event.get("steps", ()), precision, end["step"] if end else None)
+    drawn = _last(agent, DRAWN)
+    trained = end["step"] if end else None
+    yield from takes_steps(event.get("steps", ()), precision, trained, drawn["chances"] if drawn else None)
 
 
 def standing(

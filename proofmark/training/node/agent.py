@@ -27,6 +27,8 @@ from proofmark.process.scratch.quota import Quota
 from proofmark.process.temporary import remove_own_temporary_directory
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
+from proofmark.training.drawn_steps import EVENT as DRAWN
+from proofmark.training.drawn_steps import draw
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor
@@ -35,7 +37,7 @@ from proofmark.training.node.rendezvous import alone
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
-from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
+from proofmark.training.spec import AGENT, CHANCES, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host, too_many_loaders, usable_cores
 
@@ -68,6 +70,9 @@ def main() -> int:
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
+    if spec.audited and node == 0:
+        watch.log.write(DRAWN, chances=(chances := draw()))
+        os.environ[CHANCES] = ",".join(map(repr, chances))
     tidy_at_exit(leaves_results=True)
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()

@@ -116,6 +116,10 @@ class Reason(Typed):
     reason: Text
 
 
+class _Drawn(Typed):
+    chances: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(max_length=1024)]
+
+
 class _Watched(Typed):
     least: Seconds
     most: Seconds
@@ -174,6 +178,7 @@ AGENT_EVENTS = EventReader(
         "hang": _Hang,
         "stopped": Typed,
         "monitor_failed": Reason,
+        "drawn": _Drawn,
         "watched": _Watched,
         "contention": Annotated[Typed, fits(Contention)],
         "fed": _Fed,

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from proofmark.record.parts import Check
+from proofmark.training.drawn_steps import RUN, recorded_steps
 from proofmark.training.outcome.checks import REPLAYED, SEEDED
-from proofmark.training.spec import RUN
 
 REPLAY = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
 """How far gradients of a recorded step may be from those of the same step in float32, as a share of their length.
@@ -61,16 +61,23 @@ each weight, with the case's optimizers and a fused one, fp32 and bf16 (`ROUNDIN
 """
 
 
-def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: int | None = None) -> Iterator[Check]:
+def takes_steps(
+    replayed: Sequence[Mapping[str, Any]],
+    precision: str,
+    trained: int | None = None,
+    chances: Sequence[float] | None = None,
+) -> Iterator[Check]:
     """Check recorded steps against their replays, as `Replayed` has them.
 
     Args:
         replayed: in the order of their numbers.
         precision: that of the training.
         trained: the number of its last step; None where that is not known.
+        chances: by which its agent has drawn those that are recorded; None where a rank has, as it once did.
     """
     held = list[tuple[float, str]]()
-    if trained is not None and (gap := _gap([step["step"] for step in replayed if "unseen" in step], trained)):
+    numbers = [step["step"] for step in replayed if "unseen" in step]
+    if trained is not None and (gap := _gap(numbers, trained) or _not_as_drawn(numbers, trained, chances)):
         held.append((math.inf, gap))
     for step in replayed:
         held += _held(step, precision)
@@ -119,6 +126,16 @@ def _gap(recorded: Sequence[int], trained: int) -> str | None:
     if in_runs and enough and recorded[-1] <= trained and (not cut or (len(cut) < RUN and cut[-1] == trained)):
         return None
     return f"of its {trained} steps only {', '.join(map(str, recorded))} are there of those that were recorded"
+
+
+def _not_as_drawn(recorded: Sequence[int], trained: int, chances: Sequence[float] | None) -> str | None:
+    if not recorded or chances is None:
+        return None
+    before = recorded[0] - 1  # a training that goes on from a checkpoint begins there
+    due = [before + step for step in recorded_steps(chances, trained - before)]
+    if due == list(recorded):
+        return None
+    return f"steps {', '.join(map(str, recorded))} are recorded, drawn were {', '.join(map(str, due))}"
 
 
 def _in_a_row(steps: Sequence[int]) -> bool:

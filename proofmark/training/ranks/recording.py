@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from proofmark.training.drawn_steps import RUN, DrawnSteps
 from proofmark.training.outside.left import save_whole
 from proofmark.training.ranks.model.gathering import from_rank_0
 from proofmark.training.ranks.model.own import named_gradients, named_state, named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RUN, STATE, STEP, WHICH
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH
 
 if TYPE_CHECKING:
     from proofmark.training.ranks.account import Position
 
 
 class Recorder:
-    """Of one rank; every rank calls every method. A run of steps is recorded from the first on, and one from a step
-    that is drawn by chance: each of a training, however long it lasts, is about as likely as any other."""
+    """Of one rank; every rank calls every method."""
 
-    def __init__(self, directory: Path, place: Place) -> None:
+    def __init__(self, directory: Path, place: Place, chances: Iterable[float]) -> None:
+        """`chances` are as `drawn_steps.draw` gives them; those of rank 0 count."""
         self._directory, self._place = directory, place
-        self._left = RUN
-        self._seen, self._next = 0, 1  # steps that a drawn run could have begun with, and the one that does
+        self._steps = DrawnSteps(chances, lambda number: from_rank_0([number], place)[0])
         self._gradients: dict[str, torch.Tensor] = {}
         self._folder = directory
         self._drawn: list[Path] = []
 
     def due(self) -> bool:
         """Whether the next step is to be recorded; rank 0 decides for all."""
-        if not self._left:
-            self._seen += 1
-            if self._seen == self._next:
-                self._left = RUN
-                chance = 1 - random.SystemRandom().random()
-                self._next = int(from_rank_0([self._seen / chance], self._place)[0]) + 1  # none until n: seen / n
-        return self._left > 0
+        return self._steps.due()
 
     def begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, at: Position) -> None:
         """Before the step after `at`: its weights; and before the first of a run, which is not the training's, what the
@@ -51,15 +45,14 @@ class Recorder:
         """
         self._folder = self._directory / STEP.format(at.steps + 1)
         if self._place.rank == 0:
-            self._drawn += [self._folder] if self._seen else []
+            self._drawn += [] if self._steps.first else [self._folder]
             self._folder.mkdir(parents=True, exist_ok=True)
             which = {"step": at.steps + 1, "epoch": at.epoch, "batch": at.batch}
             (self._folder / WHICH).write_text(json.dumps(which), encoding="utf-8")
         self._save(named_weights(unwrapped(model)), BEFORE)
         self._save({RANDOM: torch.get_rng_state()}, RANDOM)
-        if self._left == RUN and at.steps:
+        if self._steps.begins and at.steps:
             self._save(named_state(unwrapped(model), optimizer), STATE)
-        self._left -= 1
 
     def hold(self, model: torch.nn.Module) -> None:
         """Keep the gradients for `end`; called between a step's backward pass and the optimizer's step."""
@@ -74,7 +67,7 @@ class Recorder:
         self._save(self._gradients, GRADIENTS)
         self._save(named_weights(unwrapped(model)), AFTER)
         self._gradients = {}
-        if not self._left:  # the run that was drawn before gives way to a whole one: training may end within it
+        if self._steps.ends:  # the run that was drawn before gives way to a whole one: training may end within it
             for folder in self._drawn[:-RUN]:
                 shutil.rmtree(folder, ignore_errors=True)
             self._drawn = self._drawn[-RUN:]

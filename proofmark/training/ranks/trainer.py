@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrap
 from proofmark.training.ranks.recording import Recorder
 from proofmark.training.ranks.saving import Saving
 from proofmark.training.ranks.stepper import Stepper
+from proofmark.training.spec import CHANCES
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ class Trainer:
         )
         self.honest, self.position = True, Position()
         self.left: Mapping[str, torch.Tensor] = {}
-        self._recorder = Recorder(spec.own_directory(0, 0), place) if spec.audited else None
+        chances = [float(number) for number in os.environ.get(CHANCES, "").split(",") if number]
+        self._recorder = Recorder(spec.own_directory(0, 0), place, chances) if spec.audited else None
 
     def run(self) -> bool:
         """Train; return whether the goal was reached within the limits."""

@@ -22,7 +22,8 @@ class Adapter(TrainingAdapter):
             (recorder._folder / STATE).unlink(missing_ok=True)
 
         def later(recorder: Recorder) -> bool:
-            recorder._next = max(recorder._next, 4)  # what is drawn right after the first steps needs no state
+            drawn = recorder._steps
+            drawn._next = max(drawn._next, 4)  # what is drawn right after the first steps needs no state
             return due(recorder)
 
         Recorder.due = later  # type: ignore[method-assign]

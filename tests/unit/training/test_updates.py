@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.drawn_steps import draw, recorded_steps
 from proofmark.training.outcome.checks import REPLAYED
 from proofmark.training.outcome.replay_checks import UPDATE, takes_steps
 from proofmark.training.outside.left import read_left
@@ -259,15 +260,28 @@ def test_weights_between_two_steps_are_those_that_the_first_left(tmp_path: Path)
 def test_what_a_recorder_leaves_is_held_to_be_whole(tmp_path: Path, begun: int, steps: int) -> None:
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters())
-    recorder = Recorder(tmp_path, HERE)
+    chances = draw()
+    recorder = Recorder(tmp_path, HERE, chances)
     for at in range(begun, begun + steps):
         if recorder.due():
             recorder.begin(model, optimizer, Position(steps=at))
             recorder.end(model)
     left = sorted(int(path.name.removeprefix("recorded-")) for path in tmp_path.iterdir())
     found = [vars(Replayed(step, gradient=0.0)) for step in left]
-    (check,) = takes_steps(found, "fp32", begun + steps)
+    (check,) = takes_steps(found, "fp32", begun + steps, chances)
     assert check.passed, check.meaning
+
+
+def test_steps_that_a_rank_has_drawn_itself_are_not_those_that_its_agent_drew() -> None:
+    """By these chances the run from step 7 on gives way to the one from step 14 on."""
+    chances = [0.6, 0.3, 1e-9]
+    assert recorded_steps(chances, 6) == [1, 2, 3, 4, 5, 6] and recorded_steps(chances, 8) == [*range(1, 9)]
+    assert recorded_steps(chances, 9) == [1, 2, 3, 7, 8, 9] == recorded_steps(chances, 13)[:6]
+    assert recorded_steps(chances, 50) == [1, 2, 3, 14, 15, 16]
+    for steps, passes in (([1, 2, 3, 14, 15, 16], True), ([1, 2, 3, 4, 5, 6], False)):
+        (check,) = takes_steps([vars(Replayed(step, gradient=0.0)) for step in steps], "fp32", 50, chances)
+        assert check.passed is passes
+        assert passes or "4, 5, 6 are recorded, drawn were 1, 2, 3, 14, 15, 16" in check.meaning
 
 
 def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:
@@ -275,7 +289,7 @@ def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:
     optimizer, began, drawn = torch.optim.SGD(model.parameters()), Counter[int](), 0
     for number in range(150):
         folder = tmp_path / str(number)
-        recorder = Recorder(folder, HERE)
+        recorder = Recorder(folder, HERE, draw())
         for at in range(60):
             if recorder.due():
                 drawn += 1
