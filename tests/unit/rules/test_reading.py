@@ -244,6 +244,7 @@ class TestCaseFile:
             (("batch_size: 4", "batch_size: 0"), "configurations.batch_size", "at least 1"),
             (("batch_size: 4", "batch_size: four"), "configurations.batch_size", "expected int"),
             (("batch_size: 4", "colour: red"), "configurations.colour", "not declared"),
+            (("batch_size: 4", "batchsize: 4"), "configurations.batchsize", "not declared; did you mean 'batch_size'?"),
             (("embedded:", "small:"), "profiles", "no profile 'embedded'"),
             (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
         ],
