@@ -36,8 +36,10 @@ def imported(target: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(target)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a module of others may raise anything)
-        frames = traceback.extract_tb(error.__traceback__)
-        file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+        own = bool(frames) and frames[-1].filename not in (__file__, importlib.__file__)
+        file, line = (frames[-1].filename, frames[-1].lineno) if own else (None, 0)
         if isinstance(error, SyntaxError):
             file, line = error.filename or file, error.lineno or line
-        raise UsageError(f"{what} cannot be imported: {named(error)} ({file}:{line})") from None
+        place = f" ({file}:{line})" if file else ""
+        raise UsageError(f"{what} cannot be imported: {named(error)}{place}") from None

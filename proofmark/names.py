@@ -9,6 +9,9 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 
+ALIKE = 0.75
+"""The least share of two names that is alike where one of them may be meant for itself."""
+
 BRING = "python -m proofmark.flagperf import CHECKOUT --vendor NAME --out DIR"
 """The command that brings an adaptation to FlagPerf along."""
 
@@ -64,6 +67,11 @@ def renamed(name: str, known: Iterable[str], also: Mapping[str, str] | None = No
     ours = [key for key in known if _spelled(name) in map(_spelled, [key, *_ALSO.get(key, "").split()])]
     others = {_spelled(theirs): ours for theirs, ours in (also or {}).items()}
     return ours[0] if ours else others.get(_spelled(name))
+
+
+def misspelled(name: str, known: str) -> bool:
+    """Whether a name that may be right as it is must be another one misspelled: 'dataset' is not 'target'."""
+    return bool(renamed(name, [known])) or difflib.SequenceMatcher(None, name, known).ratio() >= ALIKE
 
 
 def hint(name: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str:

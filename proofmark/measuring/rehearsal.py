@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,31 @@ SAMPLES = 2
 """Of the first batch: with one, a model that answers for the batch as a whole could not be told."""
 
 
+def made_model(case: Case, config: EffectiveConfig) -> torch.nn.Module:
+    """The model that a case makes.
+
+    Raises:
+        StepError: it is none, as where `return` was forgotten.
+    """
+    import torch
+
+    model = case.create_model(config)
+    if not isinstance(model, torch.nn.Module):
+        raise StepError(f"create_model: returns {_description(model)}; expected a torch.nn.Module")
+    return model
+
+
+def checked_data(data: object, maker: str, parts: Collection[str]) -> None:
+    """See that what a case's method made can be data.
+
+    Raises:
+        StepError: it lacks some of these parts, as where `return` was forgotten.
+    """
+    lacking = [part for part in parts if not hasattr(data, part)]
+    if lacking:
+        raise StepError(f"{maker}: returns {_description(data)}; expected an object with {', '.join(parts)}")
+
+
 def first_batch(loader: Loader) -> Batch:
     """What the loader yields first.
 
@@ -37,7 +63,7 @@ def first_batch(loader: Loader) -> Batch:
 
     batch = next(iter(loader), None)
     if batch is None or not len(loader.dataset):
-        raise StepError("the data set is empty")
+        raise StepError("build_dataloader: the data set is empty; expected one sample at least")
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
         raise StepError(f"build_dataloader: a batch is {_description(batch)}; expected (inputs, targets)")
     inputs, targets = batch
@@ -143,7 +169,7 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
         traceback.print_exc()  # to worker.log
         problem = f"{named(error)} (traceback in worker.log)"
         raise StepError(
-            f"create_model: the model cannot take build_dataloader's {_description(inputs)}: {problem}"
+            f"create_model: the model cannot take what build_dataloader yields, {_description(inputs)}: {problem}"
         ) from error
     return [output] if isinstance(output, torch.Tensor) else list(output), targets
 
@@ -167,4 +193,5 @@ def _description(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}" + (
             f" ({', '.join(map(_description, value[:4]))})" if value else ""
         )
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -22,6 +22,7 @@ from pydantic import (
 
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
+from proofmark.names import hint
 from proofmark.rules.aims import JudgedBy
 from proofmark.rules.guide import Guide
 from proofmark.rules.published import Published
@@ -253,7 +254,7 @@ def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]
                 if isinstance(value, Mapping) and "type" in value:
                     settings[key] = Setting.model_validate(value)
                 elif key not in settings:
-                    what = "is not declared; give it as {type: ..., value: ...}"
+                    what = f"is not declared{hint(str(key), settings)}; a new one is given as {{type: ..., value: ...}}"
                     problems.append(Problem(str(path), f"configurations.{key}", what))
                 else:
                     settings[key] = Setting.model_validate(settings[key].model_dump() | {"value": value})

@@ -30,7 +30,14 @@ from proofmark.literal import short
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
-from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
+from proofmark.measuring.rehearsal import (
+    checked_data,
+    declared_and_counted,
+    first_batch,
+    made_model,
+    rehearse,
+    rehearse_training,
+)
 from proofmark.measuring.statistics import samples_needed
 from proofmark.measuring.window import Apart, Compute
 from proofmark.metric import Scoring
@@ -119,9 +126,10 @@ class Pipeline:
             raise _Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
         if not config.no_validation:
             self._seed()
-            model = self.case.create_model(config).eval()
+            model = made_model(self.case, config).eval()
         self._seed()
         self.loader = self.case.build_dataloader(config)
+        checked_data(self.loader, "build_dataloader", ("dataset", "__len__", "__iter__"))
         batch = first_batch(loaded_here(self.loader))
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = batch[0]

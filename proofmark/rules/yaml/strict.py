@@ -36,7 +36,7 @@ class _StrictLoader(yaml.SafeLoader):
     """SafeLoader whose mappings have unique string keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
+        seen: dict[str, int] = {}
         for key_node, _ in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
@@ -47,9 +47,9 @@ class _StrictLoader(yaml.SafeLoader):
             key = str(self.construct_scalar(key_node))
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key '{key}' on line {line}", key_node.start_mark
+                    None, None, f"duplicate key '{key}', first on line {seen[key]}", key_node.start_mark
                 )
-            seen.add(key)
+            seen[key] = line
         return super().construct_mapping(node, deep)
 
 
@@ -135,6 +135,13 @@ def _read(path: Path, root: Path | None) -> str:
     return content.decode("utf-8")
 
 
+def _advice(error: yaml.MarkedYAMLError) -> str:
+    """What to do where a block doesn't go on: the parser only says what it expected."""
+    parsed = str(error.problem)
+    amiss = parsed.startswith("expected <block end>") or parsed == "mapping values are not allowed here"
+    return "; keys beside each other need the same indentation, and those below them a deeper one" if amiss else ""
+
+
 def parse(text: str, where: str) -> Any:
     """Parse one YAML document.
 
@@ -146,7 +153,9 @@ def parse(text: str, where: str) -> Any:
         content = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ConfigurationError([Problem(where, "", f"not valid YAML: {line}{error.problem}")]) from None
+        raise ConfigurationError(
+            [Problem(where, "", f"not valid YAML: {line}{error.problem}{_advice(error)}")]
+        ) from None
     except _NEITHER as error:
         known = isinstance(error, yaml.YAMLError | RecursionError | ValueError)
         reason = str(error).splitlines()[0] if known and str(error) else "a value does not fit its tag"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
-from proofmark.names import hint, meant
+from proofmark.names import hint, misspelled
 from proofmark.rules.yaml.strict import load_mapping
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _misspelled(model: type[BaseModel] | None, missing: ErrorDetails) -> str:
     if holder is None or holder.model_config.get("extra") != "allow" or not isinstance(given, Mapping):
         return ""
     others = [str(key) for key in given if key not in holder.model_fields]
-    near = next((key for key in others if meant(key, [str(place[-1])])), None)
+    near = next((key for key in others if misspelled(key, str(place[-1]))), None)
     return f"; did you mean it by '{near}'?" if near else ""
 
 

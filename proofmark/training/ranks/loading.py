@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from proofmark.errors import StepError, named
+from proofmark.measuring.rehearsal import checked_data
 from proofmark.training.ranks.batches import GlobalBatches, Share
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Planned:
             StepError: the data is not there, or not as expected.
         """
         dataset = case.build_dataset(config, "train")
+        checked_data(dataset, "build_dataset", ("__len__", "__getitems__"))
         loader = RankLoader(dataset, config.num_workers, pin, ahead(config))
         return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)
 

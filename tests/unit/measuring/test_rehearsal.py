@@ -151,9 +151,24 @@ def losing(loss: Any) -> Net:
     return Strange()
 
 
+def forgetting(method: str) -> Net:
+    """A case of which one method returns nothing."""
+
+    class Strange(Net):
+        pass
+
+    setattr(Strange, method, lambda self, config, split="validation": None)
+    return Strange()
+
+
 POINTS, KINDS = torch.ones(8, 2), torch.zeros(8, dtype=torch.int64)
 
 WRONG = {
+    "no model": (forgetting("create_model"), "create_model: returns None; expected a torch.nn.Module"),
+    "no loader": (
+        forgetting("build_dataloader"),
+        "build_dataloader: returns None; expected an object with dataset, __len__, __iter__",
+    ),
     "a batch that is none": (loading(POINTS), "build_dataloader: a batch is a tensor (8, 2); expected (inputs,"),
     "inputs without a list": (loading((POINTS, KINDS)), "build_dataloader: inputs are a tensor (8, 2); expected a lis"),
     "no inputs": (loading(([], KINDS)), "build_dataloader: inputs are a list of 0; expected a list"),
@@ -161,7 +176,7 @@ WRONG = {
     "fewer targets": (loading(([POINTS], KINDS[:7])), "tensor (8, 2), a tensor (7,)); expected the batch as the first"),
     "other features": (
         loading(([torch.ones(8, 3)], KINDS)),
-        "create_model: the model cannot take build_dataloader's a list of 1 (a tensor (2, 3)): RuntimeError: mat1",
+        "create_model: the model cannot take what build_dataloader yields, a list of 1 (a tensor (2, 3)): Runt",
     ),
     "an answer for all": (answering(lambda y: y.sum(0)[:1]), "create_model: asked for 2 samples of build_dataloader: "),
     "names alone": (

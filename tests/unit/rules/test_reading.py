@@ -56,7 +56,9 @@ class TestYaml:
         "text, expected",
         [
             ("a: [1", "line"),
-            ("a: 1\na: 2", "duplicate key 'a' on line 2"),
+            ("a: 1\na: 2", "line 2: duplicate key 'a', first on line 1"),
+            ("a:\n  b: 1\n c: 2", "need the same indentation"),
+            ("a:\n  b: 1\n    c: 2", "need the same indentation"),
             ("a: {b: 1, b: 2}", "duplicate key 'b'"),
             ("- 1", "expected a mapping"),
             ("1: a", "not a string"),
@@ -228,6 +230,7 @@ class TestCaseFile:
             (("metric: top1, ", ""), "parameters.metric", "missing"),
             (("2*1e6", "2+2"), "parameters.flops", "product"),
             (("target: 0.9", "targt: 0.9"), "parameters.target", "missing; did you mean it by 'targt'?"),
+            (("target: 0.9", "dataset: digits"), "parameters.target", "is required and missing"),
             (
                 ("flops:", f"training: {TRAINED.replace('epochs', 'epoch')}, flops:"),
                 "parameters.training.epoch",
@@ -241,6 +244,7 @@ class TestCaseFile:
             (("batch_size: 4", "batch_size: 0"), "configurations.batch_size", "at least 1"),
             (("batch_size: 4", "batch_size: four"), "configurations.batch_size", "expected int"),
             (("batch_size: 4", "colour: red"), "configurations.colour", "not declared"),
+            (("batch_size: 4", "batchsize: 4"), "configurations.batchsize", "not declared; did you mean 'batch_size'?"),
             (("embedded:", "small:"), "profiles", "no profile 'embedded'"),
             (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
         ],

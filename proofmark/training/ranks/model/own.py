@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 import xxhash
 
+from proofmark.measuring.rehearsal import made_model
 from proofmark.training.ranks.model.strategy import placed
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def make_fresh(case: TrainingCase, config: EffectiveConfig, seed: int) -> Fresh:
     """The case's model from a seed. A rank makes it before it imports anything of a vendor's.
 
     Raises:
-        StepError: the weights to begin with are not there or don't fit.
+        StepError: there is no model, or the weights to begin with are not there or don't fit.
     """
     torch.manual_seed(seed)
-    model = case.create_model(config)
+    model = made_model(case, config)
     lower = LOWER.get(config.precision)
     prints = {name: print_of(tensor, lower) for name, tensor in named_weights(model).items()}
     return Fresh(model, prints, trainable(model))
