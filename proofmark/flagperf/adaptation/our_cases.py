@@ -69,7 +69,7 @@ class OurCase:
         for key in wrong.keys() & values.keys():
             same = idle(key, self._plain(key, values[key]), base, partial(comes_to, compiler)) if key in base else None
             where = f" (in profile {self.file.profile})" if same is not None else ""
-            found[key] = same is not None, wrong[key] + where
+            found[key] = same is not None, wrong[key].removesuffix("; remove it") + where
         if found or not wrong:
             return Verdicts(legal, found)
         return Verdicts({}, dict.fromkeys(values, (False, "; ".join(wrong.values()))))

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.names import hint
 
 DEEPEST, MOST = 50, 100_000
 """Levels and values that a file of ours may have."""
@@ -111,6 +112,9 @@ def text_of(path: Path, root: Path | None = None) -> str:
         return _read(path, root).removeprefix("\ufeff")  # a mark of Windows' editors
     except UnicodeDecodeError:
         what = "cannot be read: it is not UTF-8; save it as that"
+    except FileNotFoundError as error:
+        beside = [each.name for each in path.parent.glob("*.y*ml")]
+        what = f"cannot be read: {error.strerror}{hint(path.name, beside)}"
     except (OSError, ValueError, RuntimeError) as error:
         what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     raise ConfigurationError([Problem(str(path), "", what)])

@@ -23,7 +23,10 @@ const verdict = (row, small = false) =>
 
 const runLink = (id, ...text) => make("a", { href: `runs/${encodeURIComponent(id)}.html` }, ...text);
 
-const shortened = (text, most) => text.length > most ? `${text.slice(0, most)} …` : text;
+/** Cut at a space, so that no number loses digits. */
+const shortened = (text, most) => text.length > most ? `${text.slice(0, text.lastIndexOf(" ", most) + 1 || most).trimEnd()} …` : text;
+
+const counted = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 
 /** A labelled select that shows and sets a part of the page's address; its options are [value, label]. */
 const choice = (key, label, options, standard = "") => {

@@ -5,12 +5,12 @@ always(async () => {
   const names = Object.keys(site.leagues);
   const vendors = [...new Set(names.flatMap(name => Object.keys(site.leagues[name].vendors)))].sort();
   const runs = names.reduce((sum, name) => sum + site.leagues[name].runs, 0);
-  say(names.length ? `${runs.toLocaleString("en")} runs of ${names.length} cases by ${vendors.length} vendors.` : "No run could be read.");
+  say(names.length ? `${counted(runs, "run")} of ${counted(names.length, "case")} by ${counted(vendors.length, "vendor")}.` : "No run could be read.");
   if (names.length) {
     const head = make("tr", {}, make("th", { scope: "col" }, "case"), ...vendors.map(each => make("th", { scope: "col" }, each)));
     const rows = names.map(name => make("tr", {},
       make("th", { scope: "row" }, make("a", { href: scoreboard.address("league", { case: name }) }, name),
-        make("span", { class: "quiet small line" }, `${site.leagues[name].runs.toLocaleString("en")} runs, newest ${site.leagues[name].newest}`)),
+        make("span", { class: "quiet small line" }, `${counted(site.leagues[name].runs, "run")}, newest ${site.leagues[name].newest}`)),
       ...vendors.map(vendor => cell(vendor, own(site.leagues[name].vendors, vendor)))));
     put("matrix", make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Vendors by cases" },
       make("table", { class: "matrix cards" }, make("caption", { class: "hidden" }, "Best rank of each vendor in each case"),

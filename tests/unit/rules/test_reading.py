@@ -101,6 +101,9 @@ class TestYaml:
     def test_missing_and_not_text(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="cannot be read"):
             load_mapping(tmp_path / "none.yaml")
+        (tmp_path / "case.yml").touch()
+        with pytest.raises(ConfigurationError, match=r"No such file or directory; did you mean 'case\.yml'\?"):
+            load_mapping(tmp_path / "case.yaml")
         (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(ConfigurationError, match="cannot be read"):
             load_mapping(tmp_path / "b.yaml")
