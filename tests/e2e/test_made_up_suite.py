@@ -69,6 +69,13 @@ def test_it_passes_and_shows_up_everywhere(house: House) -> None:
     assert "sieved" in done.text("junit.xml") and "primes found" in page
 
 
+def test_a_mistake_in_its_figures_is_an_error_though_no_record_says_so(house: House) -> None:
+    path = furnish(house).root / "suites" / NAME / "__init__.py"
+    path.write_text(path.read_text() + "\n\nMadeUpSuite.figures = lambda suite, record: [record.no_such]\n")
+    ran = house.run(vendor="cpu", suite=NAME)
+    assert ran.code == 17 and "no run left a record: the failed tests say why" in ran.output, ran.output
+
+
 def test_its_option_and_its_stage_of_the_verdict_decide(house: House) -> None:
     done = session(house, "--overlook", "3")
     assert done.ran.code == 14, done.ran.output
