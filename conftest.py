@@ -13,6 +13,7 @@ pytest_plugins = [
     "fixtures.live.progress",
     "fixtures.sessions.session",
     "fixtures.sessions.interrupts",
+    "fixtures.cases.broken_modules",
     "fixtures.cases.collection",
     "fixtures.outputs.reporting",
     "fixtures.outputs.manifest",

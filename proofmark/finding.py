@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import EntryPoints, entry_points
+from pathlib import Path
 from types import ModuleType
 
 from proofmark.errors import UsageError, named
@@ -43,3 +44,12 @@ def imported(target: str, what: str) -> ModuleType:
             file, line = error.filename or file, error.lineno or line
         place = f" ({file}:{line})" if file else ""
         raise UsageError(f"{what} cannot be imported: {named(error)}{place}") from None
+
+
+def place_in(folder: Path, error: BaseException) -> tuple[Path, int] | None:
+    """File and line below a folder where an import failed: the innermost; None where none is there."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        places.append((error.filename or "", error.lineno))
+    within = [(Path(file), line or 0) for file, line in places if Path(file).is_relative_to(folder)]
+    return within[-1] if within else None

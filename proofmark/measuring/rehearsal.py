@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def made_model(case: Case, config: EffectiveConfig) -> torch.nn.Module:
 
     model = case.create_model(config)
     if not isinstance(model, torch.nn.Module):
-        raise StepError(f"create_model: returns {_description(model)}; expected a torch.nn.Module")
+        raise StepError(f"create_model: returns {description(model)}; expected a torch.nn.Module")
     return model
 
 
@@ -50,7 +51,7 @@ def checked_data(data: object, maker: str, parts: Collection[str]) -> None:
     """
     lacking = [part for part in parts if not hasattr(data, part)]
     if lacking:
-        raise StepError(f"{maker}: returns {_description(data)}; expected an object with {', '.join(parts)}")
+        raise StepError(f"{maker}: returns {description(data)}; expected an object with {', '.join(parts)}")
 
 
 def first_batch(loader: Loader) -> Batch:
@@ -65,18 +66,18 @@ def first_batch(loader: Loader) -> Batch:
     if batch is None or not len(loader.dataset):
         raise StepError("build_dataloader: the data set is empty; expected one sample at least")
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
-        raise StepError(f"build_dataloader: a batch is {_description(batch)}; expected (inputs, targets)")
+        raise StepError(f"build_dataloader: a batch is {description(batch)}; expected (inputs, targets)")
     inputs, targets = batch
     if not (isinstance(inputs, tuple | list) and inputs and all(type(each) is torch.Tensor for each in inputs)):
         raise StepError(
-            f"build_dataloader: inputs are {_description(inputs)}; expected a list of tensors, one per argument"
+            f"build_dataloader: inputs are {description(inputs)}; expected a list of tensors, one per argument"
         )
     if not isinstance(targets, torch.Tensor):
-        raise StepError(f"build_dataloader: targets are {_description(targets)}; expected a tensor")
+        raise StepError(f"build_dataloader: targets are {description(targets)}; expected a tensor")
     rows = {each.shape[0] if each.dim() else None for each in (*inputs, targets)}
     if len(rows) > 1 or rows & {0, None}:
         raise StepError(
-            f"build_dataloader: inputs and targets are {_description([*inputs, targets])}; "
+            f"build_dataloader: inputs and targets are {description([*inputs, targets])}; "
             "expected the batch as the first dimension of all"
         )
     return list(inputs), targets
@@ -99,6 +100,20 @@ def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch:
     if not any(output.is_floating_point() for output in outputs):
         expected = "a floating-point answer beside them, by which an engine's can be held to it"
         raise StepError(f"create_model: the model returns whole numbers only; expected {expected}")
+    rehearse_scoring(case, config, outputs, targets)
+
+
+def rehearse_scoring(
+    case: Case, config: EffectiveConfig, outputs: list[torch.Tensor], targets: torch.Tensor, among_ranks: bool = False
+) -> None:
+    """See that the metric can score answers.
+
+    Args:
+        among_ranks: whether this process is one of several, with which the metric must not speak.
+
+    Raises:
+        StepError: it can't.
+    """
     if case.metric(config) is case.metric(config):
         raise StepError("metric: returns the same object at each call; expected a new, empty one")
     scoring = Scoring.of(case, config)
@@ -106,6 +121,8 @@ def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch:
         _rehearse_mean(scoring.mean, outputs, targets)
         return
     scoring.update(outputs, targets)
+    if among_ranks:
+        scoring.in_one_process()
     try:
         scoring.values()
     except StepError as error:
@@ -118,7 +135,7 @@ def _rehearse_mean(mean: Mean, outputs: list[torch.Tensor], targets: torch.Tenso
     try:
         score, weight = map(float, scored)
     except (TypeError, ValueError, RuntimeError):
-        raise StepError(f"evaluator: returns {_description(scored)}; expected two numbers, sum and count") from None
+        raise StepError(f"evaluator: returns {description(scored)}; expected two numbers, sum and count") from None
     if not (math.isfinite(score) and math.isfinite(weight) and weight >= 0):
         raise StepError(f"evaluator: returns ({score:g}, {weight:g}); expected finite numbers, the second at least 0")
 
@@ -140,7 +157,7 @@ def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         model.eval()
     loss = case.loss(outputs, targets)
     if not isinstance(loss, torch.Tensor) or loss.dim():
-        raise StepError(f"loss: returns {_description(loss)}; expected a tensor without dimensions")
+        raise StepError(f"loss: returns {description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
         raise StepError("loss: does not depend on any weight that could be trained")
     if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):
@@ -163,15 +180,31 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
     import torch
 
     inputs, targets = [tensor[:SAMPLES] for tensor in batch[0]], batch[1][:SAMPLES]
-    try:
+    with taking(inputs, "build_dataloader", "worker.log"):
         output = model(*inputs)
-    except Exception as error:
-        traceback.print_exc()  # to worker.log
-        problem = f"{named(error)} (traceback in worker.log)"
-        raise StepError(
-            f"create_model: the model cannot take what build_dataloader yields, {_description(inputs)}: {problem}"
-        ) from error
     return [output] if isinstance(output, torch.Tensor) else list(output), targets
+
+
+@contextmanager
+def taking(inputs: list[torch.Tensor], maker: str, log: str) -> Iterator[None]:
+    """What the model raises within, as it is called with inputs, is told as of these.
+
+    Args:
+        inputs: of the model.
+        maker: the case's method that they come from.
+        log: the file that has what this process prints.
+
+    Raises:
+        StepError: it can't take them.
+    """
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"{named(error)} (traceback in {log})"
+        raise StepError(
+            f"create_model: the model cannot take what {maker} yields, {description(inputs)}: {problem}"
+        ) from error
 
 
 def _place(path: Path, profile: str, key: str) -> str:
@@ -183,7 +216,7 @@ def _place(path: Path, profile: str, key: str) -> str:
     return f"{short(path)}: {within}parameters.{key}"
 
 
-def _description(value: object) -> str:
+def description(value: object) -> str:
     """A value's kind, and the shapes of its tensors."""
     import torch
 
@@ -191,7 +224,7 @@ def _description(value: object) -> str:
         return f"a tensor {tuple(value.shape)}"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}" + (
-            f" ({', '.join(map(_description, value[:4]))})" if value else ""
+            f" ({', '.join(map(description, value[:4]))})" if value else ""
         )
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

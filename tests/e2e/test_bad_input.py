@@ -103,6 +103,36 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
     assert house.becomes_empty(5)  # the kernel ends what it had split off
 
 
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("\n\nclass TestMlp(:\n", "suites/inference/test_mlp.py:3: cannot be imported: SyntaxError: invalid syntax"),
+        ("\nimport nonesuch\n", "suites/inference/test_mlp.py:2: cannot be imported: ModuleNotFoundError: No module"),
+        ("import json\n\njson.loads('')\n", "suites/inference/test_mlp.py:3: cannot be imported: JSONDecodeError"),
+        ("raise SystemExit(0)\n", "suites/inference/test_mlp.py:1: cannot be imported: SystemExit: 0"),
+        ("x = '\0'\n", "suites/inference/test_mlp.py: cannot be imported: SyntaxError"),
+    ],
+    ids=["syntax", "import", "within a library", "exit", "null"],
+)
+@pytest.mark.parametrize("options", [["-k", "mlp"], ["-n1"]], ids=" ".join)
+def test_a_case_module_that_cannot_be_imported(house: House, text: str, expected: str, options: list[str]) -> None:
+    house.case_yaml.with_name("test_mlp.py").write_text(text)
+    ran = house.run(*options)
+    one_line_answer(ran, expected)
+    assert "WARNING" not in ran.output and "Traceback" not in ran.output and not ran.results.exists()
+
+
+def test_a_helper_of_a_case_that_cannot_be_imported_is_the_place(house: House) -> None:
+    house.case_yaml.with_name("layers.py").write_text("\nWIDTH = 1 / 0\n")
+    house.case_yaml.with_name("test_mlp.py").write_text("from suites.inference import layers\n")
+    house.case_yaml.with_name("test_other.py").write_text("import nonesuch\n")
+    ran = house.run()
+    assert ran.code == 4, ran.output
+    assert "suites/inference/layers.py:2: cannot be imported: ZeroDivisionError: division by zero\n" in ran.output
+    assert "suites/inference/test_other.py:1: cannot be imported: ModuleNotFoundError: No module named" in ran.output
+    clean(ran)
+
+
 def test_broken_chips_file(house: House) -> None:
     (house.root / "vendors/fake/chips.yaml").write_text("chips: [{name: A}]\n")
     ran = house.run()

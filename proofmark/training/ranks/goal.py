@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from proofmark.measuring.precision import count_flops
-from proofmark.measuring.rehearsal import declared_and_counted
+from proofmark.measuring.rehearsal import declared_and_counted, taking
+from proofmark.training.ranks.model.rehearsal import MAKER, rehearse_evaluation
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +33,13 @@ class Goal(ABC):
     def epochs(self, config: EffectiveConfig) -> int:
         """How many it lasts at most; none is an evaluation alone."""
         return int(config.max_epoch)
+
+    def rehearse(self, training: Trainer, model: torch.nn.Module) -> None:  # noqa: B027
+        """See on every rank what the case's own methods make of a few samples. The model is fresh.
+
+        Raises:
+            StepError: one of them is wrong.
+        """
 
     @abstractmethod
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
@@ -61,10 +69,15 @@ class Target(Goal):
     def __init__(self, until_converged: bool) -> None:
         self._until_converged = until_converged
 
+    def rehearse(self, training: Trainer, model: torch.nn.Module) -> None:
+        """An evaluation of two samples."""
+        rehearse_evaluation(training.case, training.config, model, training.data.validation, training.place)
+
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
         """Count one sample's step: three forward passes' worth, the backward pass counted as two."""
         inputs, _ = training.data.train.sample()
-        counted = 3.0 * count_flops(model.eval(), inputs)
+        with taking(inputs, MAKER, f"rank{training.place.rank}.log"):
+            counted = 3.0 * count_flops(model.eval(), inputs)
         training.log.write("flops", counted=counted)
         if "flops" in training.config.parameters:  # weights for inference are trained without
             declared_and_counted(training.case, training.config, counted)

@@ -151,6 +151,7 @@ class Trainer:
         model = self.model
         self.log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
         self.log.write("adapted", steps=self.adapted)
+        self.goal.rehearse(self, model)
         if place.rank == 0:
             self.goal.count(self, model)
             if config.host.weights is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,10 +12,81 @@ from safetensors.torch import load_file
 
 from proofmark.errors import StepError
 from proofmark.record.events.log import read_events
+from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
-from tests.unit.training.tokens import WAYS, trained
+from tests.unit.training.tokens import WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
+
+YIELDED = (
+    r"what build_dataset yields, a list of 1 \(a tensor \({rows}, 6\)\): IndexError: .*\(traceback in rank0.log\)$"
+)
+
+
+class Scored(Tokens):
+    """Its evaluator returns what a test says."""
+
+    def __init__(self, score: object) -> None:
+        self.score = score
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> Any:
+        return self.score
+
+
+class Changed(torch.nn.Module):
+    """A model with something done to its answer."""
+
+    def __init__(self, model: torch.nn.Module, change: Callable[[torch.Tensor], object]) -> None:
+        super().__init__()
+        self.model, self.change = model, change
+
+    def forward(self, words: torch.Tensor) -> object:
+        return self.change(self.model(words))
+
+
+class Answered(Tokens):
+    """Its model returns what a test makes of a good answer."""
+
+    def __init__(self, change: Callable[[torch.Tensor], object]) -> None:
+        self.change = change
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        model = super().create_model(config)
+        return Changed(model, self.change)
+
+
+class Longer(Sequences):
+    """Its words are more than the model knows."""
+
+    def __getitems__(self, indices: list[int]) -> tuple[list[torch.Tensor], torch.Tensor]:
+        (words,), targets = super().__getitems__(indices)
+        return [words + 100], targets
+
+
+class Mistaken(Tokens):
+    """Data of one split that the model cannot take."""
+
+    def __init__(self, wrong: str) -> None:
+        self.wrong = wrong
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        return Longer() if split == self.wrong else Sequences()
+
+
+class Random(Tokens):
+    """Its model and its evaluator draw."""
+
+    def __init__(self, drawn: list[float]) -> None:
+        self.drawn = drawn
+
+    def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
+        self.drawn.append(float(torch.rand(())))
+        return super().create_optimizer(model, config)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        torch.rand(7)
+        return super().evaluator(outputs, targets)
+
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
 
@@ -70,3 +143,35 @@ def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:
         trained(tmp_path, HERE, {"flops": 9000.0, "item": "word"})
     events = {event["event"] for event in read_events(tmp_path / "rank0.jsonl")}
     assert "flops" in events and "init_end" not in events
+
+
+TWO = "expected two numbers, sum and count"
+TENSORS = "expected a tensor or a tuple of tensors"
+
+
+@pytest.mark.parametrize(
+    "case, expected",
+    [
+        (Scored(("a", 1)), rf"^evaluator: returns a tuple of 2 \(a str, an int\); {TWO}$"),
+        (Scored(None), rf"^evaluator: returns None; {TWO}$"),
+        (Answered(lambda answer: None), f"^create_model: the model returns None; {TENSORS}$"),
+        (Answered(lambda answer: {"logits": answer}), f"^create_model: the model returns a dict; {TENSORS}$"),
+        (Mistaken("validation"), "^create_model: the model cannot take " + YIELDED.format(rows=2)),
+        (Mistaken("train"), "^create_model: the model cannot take " + YIELDED.format(rows=1)),
+    ],
+    ids=["text", "no score", "no answer", "a dict", "validation data", "training data"],
+)
+def test_a_wrong_method_is_named_before_training_begins(tmp_path: Path, case: Tokens, expected: str) -> None:
+    with pytest.raises(StepError, match=expected):
+        trained(tmp_path, HERE, case=case)
+    assert "evaluation" not in {event["event"] for event in read_events(tmp_path / "rank0.jsonl")}
+
+
+def test_what_is_looked_at_before_leaves_chance_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = list[float]()
+    trained(tmp_path, HERE, case=Random(looked))
+    monkeypatch.setattr("proofmark.training.ranks.goal.Target.rehearse", lambda goal, training, model: None)
+    not_looked = list[float]()
+    (tmp_path / "other").mkdir()
+    trained(tmp_path / "other", HERE, case=Random(not_looked))
+    assert looked == not_looked and len(looked) == 1
