@@ -6,8 +6,8 @@ from proofmark.training.ranks.account import Account
 from proofmark.vendor import TrainingAdapter
 
 VERDICT, REASON = "ERROR", "from the processes that load them"
-# where training ended amid the steps that were drawn to be recorded
-MAYBE, MAYBE_REASON = "FAIL_HONESTY", "steps only"
+# where in so many steps others would have been drawn to be recorded
+MAYBE, MAYBE_REASON = "FAIL_HONESTY", "recorded steps, done again in the case's own model, come out otherwise"
 
 
 class Adapter(TrainingAdapter):
