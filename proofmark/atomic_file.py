@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 
 def write_atomically(path: Path, text: str, durable: bool = True) -> None:
-    """Write a text, UTF-8, beside `path`, and put it in the place of what is there.
+    """Write a text; as `written_atomically`.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    with written_atomically(path, durable) as stream:
+        stream.write(text)
+
+
+@contextmanager
+def written_atomically(path: Path, durable: bool = True) -> Iterator[TextIO]:
+    """A text, UTF-8, that is written beside `path`, and takes the place of what is there when all of it was.
 
     Args:
-        durable: whether it is on the disk when this returns.
+        durable: whether it is on the disk then.
 
     Raises:
         OSError: no space, no permission.
@@ -19,7 +33,7 @@ def write_atomically(path: Path, text: str, durable: bool = True) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
     try:
         with draft.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+            yield stream
             if durable:
                 stream.flush()
                 os.fsync(stream.fileno())

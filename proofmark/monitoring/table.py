@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.atomic_file import write_atomically
+from proofmark.atomic_file import written_atomically
 from proofmark.vendor.monitor_log import Sample, read_samples
 
 HOST = ("time", "cpu", "memory", "package_energy_j")
@@ -40,12 +39,11 @@ def write_tables(run_dir: Path) -> None:
 
 
 def _write(path: Path, samples: list[Sample]) -> None:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow((*HOST, *DEVICE))
-    for sample in samples:
-        table.writerows(_rows(sample))
-    write_atomically(path, text.getvalue(), durable=False)
+    with written_atomically(path, durable=False) as stream:  # a row at a time: there may be millions
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow((*HOST, *DEVICE))
+        for sample in samples:
+            table.writerows(_rows(sample))
 
 
 def _rows(sample: Sample) -> Iterator[list[object]]:

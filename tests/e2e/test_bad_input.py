@@ -122,6 +122,12 @@ def test_a_case_module_that_cannot_be_imported(house: House, text: str, expected
     assert "WARNING" not in ran.output and "Traceback" not in ran.output and not ran.results.exists()
 
 
+def test_a_test_that_is_named_by_its_id_is_not_merely_missing(house: House) -> None:
+    house.case_yaml.with_name("test_mlp.py").write_text("class TestMlp(:\n")
+    ran = house.run("suites/inference/test_mlp.py::TestMlp")
+    one_line_answer(ran, "suites/inference/test_mlp.py:1: cannot be imported: SyntaxError: invalid syntax")
+
+
 def test_a_helper_of_a_case_that_cannot_be_imported_is_the_place(house: House) -> None:
     house.case_yaml.with_name("layers.py").write_text("\nWIDTH = 1 / 0\n")
     house.case_yaml.with_name("test_mlp.py").write_text("from suites.inference import layers\n")

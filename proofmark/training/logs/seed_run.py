@@ -113,11 +113,15 @@ def _of_hosts(
 
 
 def _contention(agents: Iterable[Sequence[Event]]) -> Contention | None:
-    """All ranks wait for the slowest: of the nodes without cores to spare the one counts where others took most."""
-    last = ({event["event"]: event for event in events}.get(CONTENTION) for events in agents)
+    """All ranks wait for the slowest: of the nodes without cores to spare the one counts where others took most; and
+    whichever left its cores. None where not all nodes' agents saw what happened."""
+    last = [{event["event"]: event for event in events}.get(CONTENTION) for events in agents]
     found = [Contention(**fields_of(event, Contention)) for event in last if event is not None]
-    spare = default_policy().noise.idle
-    return max(found, key=lambda seen: (seen.idle <= spare, seen.others), default=None)
+    if not found or len(found) < len(last):
+        return None
+    spare, beyond = default_policy().noise.idle, sorted({core for seen in found for core in seen.beyond})
+    most = max(found, key=lambda seen: (seen.idle <= spare, seen.others))
+    return most.model_copy(update={"beyond": tuple(beyond)})
 
 
 def _metrics(claimed: Event, examination: Examination | None) -> dict[str, Any]:

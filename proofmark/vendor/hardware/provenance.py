@@ -141,13 +141,13 @@ def content_of(directory: Path) -> Known:
     where links lead, if only to nothing. What Python itself compiled is none of them."""
     digest, count, size = hashlib.sha256(), 0, 0
     try:
-        links = {path for path in directory.rglob("*") if path.is_symlink()}
-        for path in sorted(links):
-            digest.update(b"%b\0%b\0\0" % (_in_bytes(path, directory), os.fsencode(os.readlink(path))))
+        for path in sorted(path for path in directory.rglob("*") if path.is_symlink()):
+            end = os.fsencode(os.readlink(path))
+            digest.update(_entry(b"link", path, directory, len(end)) + end)
         for path in sorted(path for path in directory.rglob("*") if path.is_file() and not _is_compiled(path)):
             count, found = count + 1, path.stat()
-            runs = bool(found.st_mode & stat.S_IXUSR)
-            digest.update(b"%b\0%d %d\0" % (_in_bytes(path, directory), found.st_size, runs))
+            kind = b"program" if found.st_mode & stat.S_IXUSR else b"file"
+            digest.update(_entry(kind, path, directory, found.st_size))
             with path.open("rb") as stream:
                 while (chunk := stream.read(1 << 20)) and size <= MOST_BYTES:  # it may be longer than it says
                     digest.update(chunk)
@@ -159,8 +159,10 @@ def content_of(directory: Path) -> Known:
     return Known(value=digest.hexdigest())
 
 
-def _in_bytes(path: Path, directory: Path) -> bytes:
-    return os.fsencode(path.relative_to(directory))
+def _entry(kind: bytes, path: Path, directory: Path, size: int) -> bytes:
+    """What comes before a file's content in the digest: with lengths, so that no two packages read alike."""
+    name = os.fsencode(path.relative_to(directory))
+    return b"%b %d %d\0%b" % (kind, len(name), size, name)
 
 
 def foreign_files(directory: Path) -> list[Problem]:

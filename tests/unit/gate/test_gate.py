@@ -17,12 +17,14 @@ import pytest
 from fixtures.cases.suites import SUITES
 from fixtures.gate.baseline import Subject
 from fixtures.gate.recorded import RecordedBaseline
+from fixtures.outputs.baselines import Comparison, _had_a_speed
+from fixtures.outputs.reporting import NOT_COMPARED, RECORDS, tell_not_compared
 from proofmark.gate.decision import Pairs, Rates, StoppingRule
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import DIFFERENT, Compared, Outcome, Ratio
-from proofmark.record.parts import VerdictKind
+from proofmark.record.parts import Verdict, VerdictKind
 from tests import suites_there
 from tests.reports.records import make_record
 from tests.unit.records import record
@@ -365,3 +367,24 @@ def test_a_record_that_is_gone_by_then_is_a_problem_of_the_run(tmp_path: Path) -
     path.unlink()
     (problem,) = baseline.compare(subject, StoppingRule(), 1.0).problems
     assert "cannot be compared with: " in problem and "record.json" in problem and "\n" not in problem
+
+
+@pytest.mark.parametrize("of, told", [("then", True), ("never", False), ("unsupported then too", False)])
+def test_what_had_a_speed_is_not_dropped_without_a_word(tmp_path: Path, of: str, told: bool) -> None:
+    """By its vendor's list of what does not work; but what the baseline has no speed of either."""
+    unsupported = Verdict(kind=VerdictKind.UNSUPPORTED, expected=True)
+    then, now = make_record(), make_record().model_copy(update={"verdict": unsupported})
+    (now if of == "unsupported then too" else then).save(tmp_path / "record.json")
+    config: Any = SimpleNamespace(stash={SUITES: suites_there.SUITES}, option=SimpleNamespace(compare_unlike=True))
+    baseline = RecordedBaseline(tmp_path / "record.json", "record.json", config)
+    record = now.model_copy(update={"case": "another"}) if of == "never" else now
+    config.stash[RECORDS] = [(record, tmp_path)]
+    tell_not_compared(config, "--compare", [], "whole", baseline.had_a_speed)
+    what = "--compare: nothing of it was compared: the vendor lists it as unsupported, and the baseline does not"
+    assert config.stash.get(NOT_COMPARED, []) == ([(record.run_name, what)] if told else [])
+
+
+def test_a_saved_figure_is_a_speed_that_a_case_had() -> None:
+    entry = {"extra_info": {"suite": "inference", "case": "net"}}
+    comparison = Comparison("0001", [], {"0001.json": [entry]})
+    assert _had_a_speed(comparison, record()) and not _had_a_speed(comparison, record(case="another"))

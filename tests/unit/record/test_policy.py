@@ -85,6 +85,10 @@ WALLED, OPEN = Isolation(kind="wall"), Isolation.none("none was put on")
     [
         ({"engine": WALLED, "introduction": WALLED}, []),
         ({"engine": OPEN, "introduction": WALLED}, ["isolation: engine ran without a wall"]),
+        (
+            {"engine": WALLED.model_copy(update={"network": "asked for"}), "introduction": WALLED},
+            ["isolation: engine could reach other machines, as isolation.yaml asks: those may have computed"],
+        ),
         ({}, ["isolation: its vendor's code, as far as is recorded, ran without a wall"]),
     ],
 )

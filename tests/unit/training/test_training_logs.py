@@ -419,6 +419,14 @@ def test_a_node_with_cores_to_spare_hides_no_other() -> None:
     assert seen is not None and seen.others == 0.08
 
 
+def test_a_node_of_which_nobody_knows_hides_behind_no_other_nor_one_that_left_its_cores() -> None:
+    event = {"event": "contention", "time": 1.0, "clock": 1, "stolen": 0.0, "idle": 0.0}
+    quiet, roaming = {**event, "others": 0.1}, {**event, "others": 0.0, "beyond": [3]}
+    assert _contention([[quiet], []]) is None and _contention([]) is None
+    seen = _contention([[quiet], [roaming]])
+    assert seen is not None and (seen.others, seen.beyond) == (0.1, (3,))
+
+
 @pytest.mark.parametrize("counted, share", [(None, 0.5), (100.0, 0.5), (80.0, 0.4), (105.0, 0.5)])
 def test_a_count_of_a_ranks_makes_no_mfu_larger_than_the_case_does(counted: float | None, share: float) -> None:
     peak = Peak(flops_per_second=1000.0, precision="fp32", source="s")

@@ -192,6 +192,16 @@ class TestVendorsPackage:
             other = tree(tmp_path / f"other {name}", **{"a.py": "x", "configs__b.yaml": "y", name: text})
             assert content_of(other) != content_of(one)
 
+    def test_a_link_reads_like_no_file(self, tmp_path: Path) -> None:
+        """One to `1 0` was hashed as a file of one byte, 0, is."""
+        one, other = tmp_path / "one", tmp_path / "other"
+        for folder in (one, other):
+            folder.mkdir()
+        (one / "n").symlink_to("1 0")
+        (other / "n").write_bytes(b"\0")
+        (other / "n").chmod(0o644)
+        assert content_of(one) != content_of(other)
+
     @pytest.mark.parametrize("mode", [PycInvalidationMode.UNCHECKED_HASH, PycInvalidationMode.CHECKED_HASH])
     def test_compiled_python_that_runs_whatever_its_source_says_is_of_its_content(
         self, tmp_path: Path, mode: PycInvalidationMode
