@@ -23,7 +23,7 @@ from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import Deeper
 from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.trial.spec import WEIGHTS, Parent
-from proofmark.errors import UsageError
+from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events.log import read_events
@@ -168,23 +168,21 @@ def test_the_devices_of_a_trial_are_placed_together(
     cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray is told that each node has two accelerators; what computes is the processor."""
-    from ray.util import placement_group_table
-
-    ray, _, _ = cluster
+    ray, address, _ = cluster
     monkeypatch.setattr(ray, "_resource", ACCELERATOR)
     with pytest.raises(UsageError, match="^devices_per_trial: no node of the Ray cluster has 3 accelerator$"):
         ray.places(3)
     assert ray.places(2) == 2
     begun = process(tmp_path, epochs=1, nproc=2, launcher=ray.launcher(2))
-    (group,) = (each for each in placement_group_table().values() if each["state"] != "REMOVED")
-    assert (group["strategy"], group["bundles"]) == ("STRICT_PACK", {0: {"CPU": 1.0, ACCELERATOR: 2.0}})
+    (group,) = (each for each in placements(address) if each["state"] != "REMOVED")
+    assert (group["strategy"], group["bundles"]) == ("STRICT_PACK", {"0": {"CPU": 1.0, ACCELERATOR: 2.0}})
     end = ended(begun)
     assert (end["status"], end["reason"]) == ("finished", None)
     own = list(read_events(tmp_path / "noderank0" / "trial.jsonl"))
     (data,) = (event for event in own if event["event"] == "dataset")
     assert [epoch["images"] for epoch in end["epochs"]] == [0, data["items"]]
     assert (tmp_path / "noderank0" / "rank1.jsonl").exists()
-    until(lambda: {each["state"] for each in placement_group_table().values()} <= {"REMOVED"}, "its place to be free")
+    until(lambda: {each["state"] for each in placements(address)} <= {"REMOVED"}, "its place to be free")
 
 
 def test_a_trial_whose_node_is_lost_is_run_again(
@@ -208,19 +206,45 @@ def test_a_trial_whose_node_is_lost_is_run_again(
     shutil.rmtree(left)  # a machine without power tidies nothing up
 
 
-@contextlib.contextmanager
-def _of_another_version() -> Iterator[None]:
-    """The cluster says of itself that it is of an old Ray."""
-    from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+def asked(address: str, what: str) -> Any:
+    """What another driver finds the value of an expression of Python to be, as JSON has it."""
+    lines = (
+        "import json, ray",
+        "from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put",
+        "from ray.util import placement_group_table",
+        f"ray.init({address!r}, log_to_driver=False, logging_level='CRITICAL')",
+        f"print(json.dumps({what}))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
-    where: Any = {"namespace": b"cluster"}
-    before = _internal_kv_get(b"CLUSTER_METADATA", **where)
-    old = json.loads(before) | {"ray_version": "2.0.0"}
-    _internal_kv_put(b"CLUSTER_METADATA", json.dumps(old).encode(), overwrite=True, **where)
-    try:
+
+def placements(address: str) -> list[dict[str, Any]]:
+    """The cluster's placement groups."""
+    return list(asked(address, "placement_group_table()").values())
+
+
+@contextlib.contextmanager
+def _of_another_version(address: str) -> Iterator[None]:
+    """The cluster says of itself that it is of an old Ray. Whoever is to say otherwise must have connected before."""
+    where = "b'CLUSTER_METADATA', namespace=b'cluster'"
+    before = asked(address, f"_internal_kv_get({where}).decode()")
+    old = json.dumps(json.loads(before) | {"ray_version": "2.0.0"})
+    lines = (
+        "import ray, sys",
+        "from ray.experimental.internal_kv import _internal_kv_put",
+        f"ray.init({address!r}, log_to_driver=False, logging_level='CRITICAL')",
+        "set_to = lambda value: _internal_kv_put(b'CLUSTER_METADATA', value, overwrite=True, namespace=b'cluster')",
+        f"set_to({old.encode()!r})",
+        "print('now', flush=True)",
+        "sys.stdin.read()",
+        f"set_to({before.encode()!r})",
+    )
+    command = [sys.executable, "-c", "\n".join(lines)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout and other.stdout.readline() == "now\n"
         yield
-    finally:
-        _internal_kv_put(b"CLUSTER_METADATA", before, overwrite=True, **where)
 
 
 def test_an_address_without_a_ray_or_with_another_is_one_line(
@@ -233,9 +257,35 @@ def test_an_address_without_a_ray_or_with_another_is_one_line(
         port = free.getsockname()[1]
     with pytest.raises(UsageError, match=rf"^--ray-address 127.0.0.1:{port}: nothing answers there: .*refused$"):
         RayCluster(f"127.0.0.1:{port}", "CPU", CODE)
-    with _of_another_version(), pytest.raises(UsageError) as refused:
+    with _of_another_version(address), pytest.raises(UsageError) as refused:
         RayCluster(address, "CPU", CODE)
     assert "Version mismatch" in str(refused.value) and "2.0.0" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_cluster_that_is_gone_takes_nothing_along(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Ray's own code ends the process that it is in: that is a driver's, and the session has a reason in one line."""
+    _, address, _ = cluster
+    lost = RayCluster(address, "CPU", CODE)
+    try:
+        launcher = lost.launcher(1)
+        (tmp_path / "0").mkdir()
+        spec = spec_maker(tmp_path, {0: "hang"})(tmp_path / "0", trial=0, graph={}, parent=None, **REST)
+        trial = TrialProcess(spec, launcher, 60.0, 60.0, STUB)
+        trial.begin({}, None)
+        until(lambda: begins(trial), "the trial", every=0.1)
+        assert [*TEMPORARY.glob("proofmark-host-*")]
+        (driver,) = (each for each in psutil.Process().children() if each.pid == lost._driver._child.pid)  # type: ignore[attr-defined]
+        driver.kill()
+        with pytest.raises(ProofmarkError, match=rf"^--ray-address {address}: Ray's own code died of signal 9 "):
+            until(lambda: trial.poll() is not None, "its end", every=0.1)
+        trial.stop()
+        with pytest.raises(UsageError, match=rf"^--ray-address {address}: Ray's own code died of signal 9 "):
+            lost.places(1)
+    finally:
+        lost.close()
+    until(lambda: not [*TEMPORARY.glob("proofmark-host-*")], "its task's folder to be gone", every=0.1)
 
 
 def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:

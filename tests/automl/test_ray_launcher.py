@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +18,8 @@ from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job
 from proofmark.launch.ray import cluster as clusters
 from proofmark.launch.ray import launcher as launching
+from proofmark.launch.ray.driver import Driver
+from proofmark.launch.ray.driver_process import DriverProcess
 from proofmark.launch.ray.launcher import KEPT, RETRIES, RayLauncher
 from tests.automl.searches import STUB, spec_maker
 
@@ -22,6 +28,25 @@ REST: dict[str, Any] = {"graph": {}, "parent": None, "hyperparameters": {}, "epo
 
 class RayError(Exception):
     """What all of Ray's errors are."""
+
+
+class Here:
+    """A driver in this process, of a Ray that is none."""
+
+    def __init__(self, ray: Any) -> None:
+        self._driver = Driver(ray)
+
+    def ask(self, method: str, *arguments: Any, within: float = 0.0) -> Any:
+        able, value = self._driver.answer(method, arguments)
+        if not able:
+            raise ProofmarkError(f"--launcher ray: {value}")
+        return value
+
+    def close(self) -> None:
+        self.ask("close")
+
+
+NO_CODE: Any = SimpleNamespace(contents={}, files={})
 
 
 @pytest.fixture
@@ -35,7 +60,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def begun(folder: Path, ray: Any, seconds: float | None = None, setup: float = 60.0) -> TrialProcess:
-    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    launcher = RayLauncher(Here(ray), NO_CODE, {"num_cpus": 1}, together=False)
     spec = spec_maker(folder / "cache")(folder, trial=0, **REST)
     trial = TrialProcess(spec, launcher, hang=-1.0, setup=setup, module=STUB)
     trial.begin({}, seconds)
@@ -75,7 +100,7 @@ def test_a_trial_that_is_silent_again_and_again_has_one_patience(
 def test_a_trial_that_is_run_again_and_again_fails(tmp_path: Path, ray: Any) -> None:
     """As one that takes more memory than its node has."""
     trial = begun(tmp_path, ray)
-    name = trial._handle._name  # type: ignore[attr-defined]
+    name = trial._handle.name  # type: ignore[attr-defined]
     for execution in range(1 + RETRIES):
         ray.get.return_value = [(name, str(execution), 0.0, [])]
         trial._handle.status()
@@ -104,7 +129,7 @@ def test_a_trial_is_ended_by_its_id(tmp_path: Path, ray: Any) -> None:
 @pytest.mark.parametrize("asked", ["put", "remote.return_value.options.return_value.remote"])
 def test_a_ray_that_takes_no_trial_is_told_in_a_line(tmp_path: Path, ray: Any, asked: str) -> None:
     """As one whose store is full."""
-    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    launcher = RayLauncher(Here(ray), NO_CODE, {"num_cpus": 1}, together=False)
     ray.configure_mock(**{f"{asked}.side_effect": RayError("no room\nat all")})
     with pytest.raises(ProofmarkError, match="^--launcher ray: RayError: no room$"):
         launcher.submit(Job("a job", STUB, spec_maker(tmp_path)(tmp_path, trial=0, **REST), tmp_path, ()))
@@ -114,20 +139,19 @@ def test_a_ray_that_takes_no_trial_is_told_in_a_line(tmp_path: Path, ray: Any, a
 def test_a_ray_that_takes_no_code_is_told_in_a_line(
     tmp_path: Path, ray: Any, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
-    monkeypatch.setattr(clusters, "_ray", lambda: ray)
+    monkeypatch.setattr(clusters, "DriverProcess", lambda *_: Here(ray))
     ray.nodes.return_value = [{"Alive": True, "Resources": {"CPU": 2.0}}]
-    code = SimpleNamespace(contents={}, files={})
-    cluster = clusters.RayCluster(None, "CPU", code)  # type: ignore[arg-type]
+    cluster = clusters.RayCluster(None, "CPU", NO_CODE)
     ray.configure_mock(**{f"{asked}.side_effect": RayError("no room\nat all")})
     try:
-        with pytest.raises(UsageError, match="^--launcher ray: its nodes: RayError: no room$"):
+        with pytest.raises(UsageError, match="^--launcher ray: RayError: no room$"):
             cluster.launcher(1)
     finally:
         cluster.close()
 
 
 def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: Any) -> None:
-    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    launcher = RayLauncher(Here(ray), NO_CODE, {"num_cpus": 1}, together=False)
     ray.put.reset_mock()
     for number in (*range(KEPT), 0, KEPT, 0, 1):
         weights = tmp_path / f"{number}"
@@ -135,3 +159,77 @@ def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: An
         spec = spec_maker(tmp_path)(tmp_path, trial=0, **REST)
         launcher.submit(Job("a job", STUB, spec, tmp_path, (), brings={"weights": weights}))
     assert ray.put.call_count == KEPT + 2, "the first was read again in time, the second was not"
+
+
+FAKE = {
+    "__init__.py": """
+import os, sys, time
+from types import SimpleNamespace
+cloudpickle = SimpleNamespace(register_pickle_by_value=lambda module: None)
+def init(address, **_):
+    if address == "ends":
+        print("[2026-11-27 18:27:27,509 E 29707 29863] rpc_client.h:204: Failed to connect to GCS within 60 seconds.")
+        print("a line of its stack", flush=True)
+        os._exit(1)
+    if address == "sleeps":
+        time.sleep(600)
+    raise ConnectionError("no\\nsuch cluster")
+def nodes():
+    return [{"Alive": alive, "Resources": {"CPU": 2.0}} for alive in (True, False)]
+def shutdown():
+    pass
+""",
+    "exceptions.py": "class RayError(Exception): pass",
+    "util/__init__.py": "",
+    "util/scheduling_strategies.py": "",
+}
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverProcess]:
+    """A real one, of a Ray that is none."""
+    for name, text in FAKE.items():
+        path = tmp_path / "fake" / "ray" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "fake")
+    begun = DriverProcess({}, 60.0, "--ray-address there")
+    yield begun
+    begun.close()
+    begun.close()
+    with pytest.raises(ProofmarkError, match="^--ray-address there: "):
+        begun.ask("nodes")
+
+
+def test_a_driver_answers_and_says_why_it_can_not(driver: DriverProcess) -> None:
+    assert driver.ask("nodes") == [{"CPU": 2.0}]
+    with pytest.raises(ProofmarkError, match="^--ray-address there: ConnectionError: no such cluster$"):
+        driver.ask("connect", "nowhere")
+    assert driver.ask("nodes") == [{"CPU": 2.0}]
+
+
+def test_a_driver_that_ray_ends_is_told_by_its_last_words(driver: DriverProcess) -> None:
+    ended = (
+        r"^--ray-address there: Ray's own code ended with exit code 1: Failed to connect to GCS within 60 seconds\.$"
+    )
+    for _ in range(2):
+        with pytest.raises(ProofmarkError, match=ended):
+            driver.ask("connect", "ends")
+
+
+def test_a_driver_that_hangs_is_ended(driver: DriverProcess) -> None:
+    with pytest.raises(ProofmarkError, match=r"^--ray-address there: nothing answers in 0\.1 s$"):
+        driver.ask("connect", "sleeps", within=0.1)
+
+
+def test_a_driver_whose_session_is_interrupted_goes_on(driver: DriverProcess) -> None:
+    """What was asked is answered before what is asked next."""
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            collections.deque(map(driver.ask, itertools.repeat("nodes")), maxlen=0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(ProofmarkError, match="no such cluster$"):
+        driver.ask("connect", "nowhere")

@@ -17,7 +17,7 @@ import psutil
 
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import VerdictKind
-from tests.automl.searches import ROOT, session
+from tests.automl.searches import session
 from tests.disks import MakeDisk
 from tests.services import missing
 
@@ -58,10 +58,10 @@ def priorities_of_trials(running: subprocess.Popen[str]) -> set[int]:
 
 def answer(port: int, **variables: str) -> str:
     """What a Ray has to say to who has these variables."""
-    command = [sys.executable, "-P", "-m", "proofmark.launch.ray.probe", f"127.0.0.1:{port}"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_NUM_REDIS_GET_RETRIES": "2", **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    return done.stdout if done.returncode else "welcome"
+    asked = f"import ray\nray.init('127.0.0.1:{port}', log_to_driver=False, logging_level='CRITICAL')"
+    environment = {**os.environ, "RAY_NUM_REDIS_GET_RETRIES": "2", **variables}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, timeout=120)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else "welcome"
 
 
 def nothing_runs(results: Path) -> bool:

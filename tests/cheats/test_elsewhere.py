@@ -24,8 +24,11 @@ from tests.unit.wall.test_wall import behind
 def port() -> Iterator[int]:
     """Of the other machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_serve, args=(server,), daemon=True).start()
+        serving = threading.Thread(target=_serve, args=(server,))
+        serving.start()
         yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)  # closed alone it would take one more caller, whoever that is by then
+        serving.join()
 
 
 def _serve(server: socket.socket) -> None:

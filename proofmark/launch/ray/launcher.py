@@ -6,17 +6,18 @@ import contextlib
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import ProofmarkError, harmless
+from proofmark.errors import ProofmarkError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
-from proofmark.launch.ray.task import HERE, Heard, Inbox, run_job
+from proofmark.launch.ray.driver_process import ANSWERS, Asked
+from proofmark.launch.ray.task import HERE, Heard
 from proofmark.process.environment import tidy_environment
 from proofmark.process.lifetime import marked
 
@@ -37,26 +38,25 @@ LOOK = 0.05
 
 
 class RayLauncher:
-    """One driver's jobs on a cluster that this process is connected to."""
+    """One search's jobs on a cluster."""
 
-    def __init__(self, ray: Any, code: CodeTree, resources: Mapping[str, Any], together: bool) -> None:
+    def __init__(self, driver: Asked, code: CodeTree, resources: Mapping[str, Any], together: bool) -> None:
         """Send the code to the cluster.
 
         Args:
-            ray: the module.
+            driver: whom the cluster is asked by.
             code: what jobs import of this house.
             resources: options of each task that say what it takes.
             together: whether each gets a placement group, for devices that must be on one node.
+
+        Raises:
+            ProofmarkError: Ray is gone, or its store has no more room.
         """
-        self._ray, self._resources, self._together = ray, dict(resources), together
+        self._driver, self._resources, self._together = driver, dict(resources), together
         contents = code.contents
-        self._code = ray.put({path: contents[sha] for path, (sha, _) in code.files.items()})
-        self._brought = OrderedDict[tuple[Path, ...], Any]()
-        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=False
-        )
-        self._inbox = ray.remote(num_cpus=0, scheduling_strategy=here)(Inbox).remote()
-        self._task = ray.remote(run_job)
+        self._code = driver.ask("put", {path: contents[sha] for path, (sha, _) in code.files.items()})
+        self._brought = OrderedDict[tuple[Path, ...], int]()
+        self._inbox = driver.ask("inbox")
         self._handles = dict[str, RayHandle]()
         self._looked = 0.0
 
@@ -67,21 +67,15 @@ class RayLauncher:
             OSError: its directory can't be written.
             ProofmarkError: Ray is gone, or its store has no more room.
         """
-        with in_our_words(self._ray):
-            return RayHandle(self, self._ray, self._inbox, job)
-
-    def begin(self, handle: RayHandle, job: Job, name: str) -> tuple[Any, Any]:
-        """Submit a handle's task; its reference, and its placement group where it has one."""
-        group, placed = None, dict(self._resources)
+        handle = RayHandle(self, self._driver, self._inbox, job)
+        group = None
         if self._together:
-            bundle = {"CPU": placed["num_cpus"], **placed.get("resources", {})}
-            bundle |= {"GPU": placed["num_gpus"]} if "num_gpus" in placed else {}
-            group = self._ray.util.placement_group([bundle], strategy="STRICT_PACK")
-            strategies = self._ray.util.scheduling_strategies
-            placed["scheduling_strategy"] = strategies.PlacementGroupSchedulingStrategy(group)
-        self._handles[name] = handle
-        task = self._task.options(max_retries=RETRIES, name=job.name, **placed)
-        return task.remote(self._inbox, name, _orders(job), self._code, self._files(job)), group
+            devices = {"GPU": self._resources["num_gpus"]} if "num_gpus" in self._resources else {}
+            group = {"CPU": self._resources["num_cpus"], **self._resources.get("resources", {}), **devices}
+        options = {**self._resources, "max_retries": RETRIES, "name": job.name}
+        self._driver.ask("submit", self._inbox, handle.name, options, group, _orders(job), self._code, self._files(job))
+        self._handles[handle.name] = handle
+        return handle
 
     def look(self) -> None:
         """Give each handle the news of its task.
@@ -91,8 +85,7 @@ class RayLauncher:
         """
         if time.monotonic() - self._looked < LOOK:
             return
-        with in_our_words(self._ray):
-            heard = self._ray.get(self._inbox.take.remote())
+        heard = self._driver.ask("take", self._inbox)
         self._looked = time.monotonic()
         for each in heard:
             if handle := self._handles.get(each[0]):
@@ -101,36 +94,32 @@ class RayLauncher:
     def forget(self, name: str) -> None:
         """Release what is kept for a job that has ended."""
         self._handles.pop(name, None)
-        self._inbox.forget.remote(name)
+        self._driver.ask("forget", self._inbox, name)
 
-    def _files(self, job: Job) -> Any:
+    def _files(self, job: Job) -> int:
         """What a job reads, in Ray's store: put there once for all that read the same."""
         key = tuple(job.brings.values())
         if key not in self._brought:
-            self._brought[key] = self._ray.put({name: path.read_bytes() for name, path in job.brings.items()})
+            self._brought[key] = self._driver.ask("put", {name: path.read_bytes() for name, path in job.brings.items()})
             if len(self._brought) > KEPT:
-                self._brought.popitem(last=False)
+                self._driver.ask("drop", self._brought.popitem(last=False)[1])
         self._brought.move_to_end(key)
         return self._brought[key]
 
 
 class RayHandle(Handle):
-    """A job that is one task."""
+    """A job that is one task, known to Ray's driver by `name`."""
 
-    def __init__(self, launcher: RayLauncher, ray: Any, inbox: Any, job: Job) -> None:
+    def __init__(self, launcher: RayLauncher, driver: Asked, inbox: int, job: Job) -> None:
         super().__init__(JobFile.begin(job.index, job.name, "ray", job.directory))
-        self._launcher, self._ray, self._inbox = launcher, ray, inbox
-        self._name, self._home, self._leaves = (
-            secrets.token_hex(8),
-            job.node_directory(0),
-            (*job.leaves, *job.results, *job.beats),
-        )
+        self._launcher, self._driver, self._inbox = launcher, driver, inbox
+        self.name, self._home = secrets.token_hex(8), job.node_directory(0)
+        self._leaves = (*job.leaves, *job.results, *job.beats)
         self._logs = NodeLogs(self._home, self._leaves)
         self._execution: str | None = None
         self._executions, self._ending = 0, False
         self._heard = 0.0
         self._status: Status = "running"
-        self._task, self._group = launcher.begin(self, job, self._name)
 
     def status(self) -> Status:
         """Whether it still runs, or waits to, and if not, whether it succeeded."""
@@ -139,9 +128,9 @@ class RayHandle(Handle):
             self.stop()
         if self._status == "running":
             self._launcher.look()
-            done, _ = self._ray.wait([self._task], timeout=0)
-            if done:
-                self._end(self._come_to())
+            end = self._driver.ask("end_of", self.name, 0.0)
+            if end is not None:
+                self._end(self._come_to(end))
             elif self._executions > 1 + RETRIES:
                 self._say(f"it was started {self._executions} times and never ended: nodes are lost, or lack memory")
                 self._cancel("failed")
@@ -154,8 +143,7 @@ class RayHandle(Handle):
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input, once it has one."""
-        with in_our_words(self._ray):
-            self._inbox.say.remote(self._name, line)
+        self._driver.ask("tell", self._inbox, self.name, line)
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """All that it leaves has come with its end."""
@@ -168,10 +156,10 @@ class RayHandle(Handle):
             self.status()
         if self._status != "running":
             return
-        with contextlib.suppress(self._ray.exceptions.RayError):
+        with contextlib.suppress(ProofmarkError):
             if not self.waits:
-                self._inbox.stop.remote(self._name)
-                self._ray.wait([self._task], timeout=PATIENCE)
+                self._driver.ask("stop", self._inbox, self.name)
+                self._driver.ask("end_of", self.name, PATIENCE, within=PATIENCE + ANSWERS)
         self._cancel("stopped")
 
     def hear(self, heard: Heard, moment: float) -> None:
@@ -190,16 +178,14 @@ class RayHandle(Handle):
                 else:
                     self._logs.add(name, offset, piece)
 
-    def _come_to(self) -> Status:
+    def _come_to(self, end: Mapping[str, Any]) -> Status:
         """Take the task's end: write what it leaves here, and where it leaves nothing the reason."""
-        try:
-            result = self._ray.get(self._task)
-        except self._ray.exceptions.RayError as error:
-            self._say(in_a_line(error))
+        if "lost" in end:
+            self._say(end["lost"])
             return "failed"
-        for name, content in result["files"].items():
+        for name, content in end["files"].items():
             self._replace(name, content)
-        return "succeeded" if result["code"] == 0 else "failed"
+        return "succeeded" if end["code"] == 0 else "failed"
 
     def _say(self, why: str) -> None:
         """Write the last words of a job that can't have any itself."""
@@ -216,35 +202,15 @@ class RayHandle(Handle):
         return [path.name for path in self._home.iterdir() if goes_home(path.name, self._leaves)]
 
     def _cancel(self, status: Status) -> None:
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.cancel(self._task, force=True)
+        with contextlib.suppress(ProofmarkError):
+            self._driver.ask("cancel", self.name)
         self._end(status)
 
     def _end(self, status: Status) -> None:
         self._status = status
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            if self._group is not None:
-                self._ray.util.remove_placement_group(self._group)
-            self._launcher.forget(self._name)
+        with contextlib.suppress(ProofmarkError):
+            self._launcher.forget(self.name)
         self._file = self._file.end(status)
-
-
-@contextlib.contextmanager
-def in_our_words(ray: Any) -> Iterator[None]:
-    """Make a line of what Ray complains of meanwhile.
-
-    Raises:
-        ProofmarkError: that.
-    """
-    try:
-        yield
-    except ray.exceptions.RayError as error:
-        raise ProofmarkError(harmless(f"--launcher ray: {in_a_line(error)}")) from None
-
-
-def in_a_line(error: Exception) -> str:
-    """An error of Ray's in one line."""
-    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'without a word')}"
 
 
 def _orders(job: Job) -> dict[str, Any]:

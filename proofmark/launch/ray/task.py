@@ -25,6 +25,10 @@ HERE = "/proofmark-here"
 HEARD = 0.1
 """Seconds between two exchanges of a task with those who wait for it."""
 
+APART = ("-S", "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)")
+"""What is between a task's process and the agent: with the one Ray kills its children, and the other must live to tidy
+up behind it."""
+
 Heard = tuple[str, str, float, list[tuple[str, int | None, bytes]]]
 """A job, the execution of its task, that host's monotonic clock in seconds, and pieces of its files: the name, where a
 piece belongs, None for a file that it is the whole of, and the piece."""
@@ -84,7 +88,16 @@ def run_job(
     run = Run(logs, orders["leaves"], lambda kind, body=None, **fields: frames.put((kind, body, fields)))
     try:
         run.start(
-            [sys.executable, "-P", "-m", orders["module"], str(folder / "run" / "spec.json"), "0"],
+            [
+                sys.executable,
+                *APART,
+                sys.executable,
+                "-P",
+                "-m",
+                orders["module"],
+                str(folder / "run" / "spec.json"),
+                "0",
+            ],
             environment,
             folder / "code",
             orders["spec"].replace(HERE, str(folder)),
