@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from proofmark.automl.logs.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.collect import FOLDER
-from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
 from proofmark.errors import UsageError, harmless
 from proofmark.record.events.log import LOG_FILE, Event, read_events

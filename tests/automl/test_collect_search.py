@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.automl.logs.trial_log import epochs_of
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
-from proofmark.automl.outcome.trial_log import epochs_of
 from proofmark.automl.outcome.trials import trials_of
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import Elapsed

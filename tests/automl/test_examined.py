@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from proofmark.automl.case import AutoMLCase
+from proofmark.automl.logs.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.trial_log import outcome
 from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
-from proofmark.automl.outcome.event_types import TRIAL_EVENTS
-from proofmark.automl.outcome.trial_log import outcome
 from proofmark.automl.trial.goal import BestWeights
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec

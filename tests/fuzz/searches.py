@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from proofmark.automl.logs.trial_log import outcome
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
-from proofmark.automl.outcome.trial_log import outcome
 from proofmark.automl.search.journal import FILE, Journal
 from proofmark.automl.search.state import State
 from proofmark.automl.search.study import FILE as STUDY

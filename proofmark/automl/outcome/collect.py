@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import SESSION_EVENTS
+from proofmark.automl.logs.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord, Items, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of

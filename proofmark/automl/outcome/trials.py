@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.trial_log import digest_of_log, outcome
 from proofmark.automl.outcome.record import EpochRecord, TrialRecord
-from proofmark.automl.outcome.trial_log import digest_of_log, outcome
 from proofmark.automl.search.state import Elapsed, left_of
 from proofmark.automl.trial.spec import LOG
 from proofmark.record.events.log import CORRUPT, Event, read_events

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from proofmark.automl.outcome.event_types import GAVE_UP
+from proofmark.automl.logs.event_types import GAVE_UP
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required

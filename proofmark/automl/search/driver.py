@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import GAVE_UP
+from proofmark.automl.logs.event_types import GAVE_UP
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess

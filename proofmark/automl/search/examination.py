@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.event_types import TRIAL_EVENTS
 from proofmark.automl.search.driver import LOOK
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess

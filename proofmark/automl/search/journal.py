@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import JOURNAL_EVENTS
+from proofmark.automl.logs.event_types import JOURNAL_EVENTS
 from proofmark.errors import UsageError, harmless
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.integrity.chain import LINK, ChainedLog, digest_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.trial_log import epochs_of, events_of, outcome
+from proofmark.automl.logs.trial_log import epochs_of, events_of, outcome
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofmark.automl.outcome import event_types as searches
+from proofmark.automl.logs import event_types as searches
 from proofmark.inference.outcome.collect import collect
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.record import STEPS

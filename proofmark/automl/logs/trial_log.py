@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
