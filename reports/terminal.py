@@ -18,6 +18,7 @@ from reports.content.view import Shown, View, explained, with_other_name
 WIDTH = 80
 _LABEL, _WIDEST = 24, 32
 AS_ABOVE = "as above"
+MANY = 3
 
 
 def summary_lines(
@@ -49,12 +50,22 @@ def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
     known = view.record.variant
     rows = [*_envelope(view.record), *((label, value) for label, value in _rows(view) if label not in known)]
     column = max(_LABEL, min(_WIDEST, 1 + max(len(label) for label, _ in rows)))
-    for label, value in rows:
+    for label, value in _missing_together(rows):
         yield from _wrapped(label, value, column, width)
     for entry in view.record.overrides:
         yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8, width)
     yield f"VERDICT {view.verdict.kind}"
     yield ""
+
+
+def _missing_together(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Figures in a row that one reason leaves out have one line: of a case that did not begin those are nearly all."""
+    for value, group in itertools.groupby(rows, key=lambda row: row[1]):
+        labels = [label for label, _ in group]
+        if value.startswith(text.MISSING) and len(labels) >= MANY:
+            yield labels[0], f"{value}; nor {', '.join(labels[1:])}"
+        else:
+            yield from ((label, value) for label in labels)
 
 
 def _envelope(record: CaseRecord) -> Iterator[tuple[str, str]]:

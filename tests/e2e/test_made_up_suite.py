@@ -136,6 +136,13 @@ def test_a_case_of_another_suite_is_refused(house: House) -> None:
     one_line_answer(house.run(vendor="cpu", suite=NAME), "there is no suite 'made_down'", "made_up")
 
 
+def test_a_fixture_that_is_not_there_is_refused(house: House) -> None:
+    suite = furnish(house).root / "suites" / NAME / "__init__.py"
+    suite.write_text(suite.read_text().replace('"primes_record"', '"prime_record"'))
+    expected = "suite made_up: record_fixture: there is no fixture 'prime_record'"
+    one_line_answer(house.run(vendor="cpu", suite=NAME), expected)
+
+
 def test_folders_without_cases_are_no_suites() -> None:
     found = find_suites(Path(__file__).parents[2] / "suites")
     assert "data" not in found and {"inference", "training"} <= set(found)

@@ -82,5 +82,10 @@ def test_control_characters_do_not_reach_the_terminal(make_record):
     assert all(line.isprintable() for line in lines)
 
 
+def test_figures_that_one_reason_leaves_out_have_one_line(records):
+    whole = " ".join(" ".join(summary_lines([records["unsupported"]])).split())
+    assert re.search(r" engine whole – \([^)]*\); nor engine core, engine loader,", whole), whole
+
+
 def test_no_case():
     assert summary_lines([]) == []
