@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.cases.collection import CASE_FILES, resolved
+from fixtures.cases.case_files import CASE_FILES, resolved
 from fixtures.cases.suites import case_of, case_path
 from fixtures.cluster import tasks
 from fixtures.devices.device_lock import holding

@@ -13,7 +13,7 @@ import pytest
 from suites.made_up.agent import Spec
 from suites.made_up.record import PrimesRecord, Share
 
-from fixtures.cases.collection import resolved
+from fixtures.cases.case_files import resolved
 from fixtures.cases.suites import case_path, suite_of
 from fixtures.live.progress import TELL
 from fixtures.options.policy import POLICY
