@@ -193,7 +193,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverPr
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.syspath_prepend(tmp_path / "fake")
-    begun = DriverProcess({}, 60.0, "--ray-address there")
+    begun = DriverProcess(False, 60.0, "--ray-address there")
     yield begun
     begun.close()
     begun.close()

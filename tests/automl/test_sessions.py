@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import VerdictKind
@@ -111,10 +112,11 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
     assert events(killed) == before and sorted(resumed.iterdir()) == sessions, "nothing was written"
 
 
-def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
+def test_on_a_ray_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does nothing for others, and is gone with the session."""
     if find_spec("ray") is None:
         missing("ray (pip install ray)")
+    monkeypatch.setenv("CI_DEPLOY_TOKEN", "open sesame")
     answers: tuple[str, str] | None = None
     priorities = set[int]()
     with search(tmp_path, "--launcher", "ray", as_users_do=True) as running:
@@ -125,6 +127,7 @@ def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
             for port, server in servers.items() if events(tmp_path) and not answers else ():
                 known = {name: value for name, value in server.environ().items() if name.startswith("RAY_AUTH")}
                 answers = answer(port), answer(port, **known)
+                assert "open sesame" not in server.environ().values()
         output, _ = running.communicate()
     assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
     assert answers is not None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from proofmark.errors import ProofmarkError, UsageError, harmless
@@ -18,19 +16,6 @@ from proofmark.vendor.hardware.machine import usable_cores
 
 PROCESSOR, GPU = "CPU", "GPU"
 """Resources of every Ray: cores, and accelerators that it knows as such."""
-
-QUIET: Mapping[str, str] = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_task_oom_retries": "0",
-    "RAY_worker_niceness": "0",
-}
-"""What keeps Ray from telling its makers, and from what it would do otherwise of its own accord: at its low priority a
-task on a machine that does anything else may not get on for minutes."""
-
-GUARD = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
-"""Variables by which every call of a Ray must know a secret: its processes listen on all of the machine's addresses."""
 
 REACHED, PROVES = 5.0, 60.0
 """Seconds in which an address must answer, and a Ray there prove to be one that can be talked to."""
@@ -58,7 +43,7 @@ class RayCluster:
         where = "--launcher ray" if address is None else f"--ray-address {address}"
         self._resource, self._code = resource, code
         with _of_usage():
-            self._driver: Asked = DriverProcess(environment(address), PROVES, where)
+            self._driver: Asked = DriverProcess(address is None, PROVES, where)
             try:
                 self._begin(address)
             except BaseException:
@@ -121,12 +106,6 @@ class RayCluster:
         if self._resource == PROCESSOR:
             return sum(int(node[PROCESSOR] // self._cores(each)) for node in self._nodes())
         return sum(int(node[self._resource] // each) for node in self._nodes())
-
-
-def environment(address: str | None) -> dict[str, str]:
-    """Variables of a driver: what this process has of them it keeps, but for the secret of a cluster of its own."""
-    own = {} if address is not None else dict(zip(GUARD, ("token", secrets.token_hex(32)), strict=True))
-    return {key: os.environ.get(key, value) for key, value in QUIET.items()} | own
 
 
 @contextlib.contextmanager

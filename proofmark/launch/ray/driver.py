@@ -1,4 +1,4 @@
-"""A driver of a Ray cluster: `python -m proofmark.launch.ray.driver SOCKET`, which does there what the session asks.
+"""A driver of a Ray cluster: `python -m proofmark.launch.ray.driver WHOSE SOCKET`, which does what it is asked.
 
 A process of its own, since Ray's code ends the process that it is in: for a cluster of another version, and a minute
 after one is gone. What crosses the socket are plain values; what Ray knows is kept here, by numbers and by jobs' names.
@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import itertools
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -20,12 +21,30 @@ from typing import Any
 
 from proofmark.launch.cluster.program import SHARED
 from proofmark.launch.ray.task import Heard, Inbox, run_job
+from proofmark.process.environment import PASSES, passes
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
+
+OWN, FOUND = "own", "found"
+"""Whose cluster it is: this machine's, which it starts, or one that runs."""
 
 NOT_INSTALLED = "Ray is not installed here: python -m pip install -c constraints.txt ray"
 
 SENT = ("proofmark.launch.ray.task", "proofmark.launch.far_end", *SHARED)
 """Modules that tasks have by value."""
+
+QUIET: Mapping[str, str] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_task_oom_retries": "0",
+    "RAY_worker_niceness": "0",
+}
+"""What keeps Ray from telling its makers, and from what it would do otherwise of its own accord: at its low priority a
+task on a machine that does anything else may not get on for minutes."""
+
+GUARD = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+"""Variables by which every call of a Ray must know a secret: its processes listen on all of the machine's addresses. It
+reads them when it is imported."""
 
 PATIENCE = 15.0
 """Seconds in which it leaves its cluster when the session is gone."""
@@ -165,11 +184,19 @@ def in_a_line(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Answer until the session hangs up."""
+    """Answer until the session hangs up.
+
+    What it sets in its environment is no word to its own children that theirs may have it too.
+    """
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_session, daemon=True).start()
-    with Connection(int(sys.argv[1])) as session:
+    whose, at = sys.argv[1:]
+    os.environ |= {key: os.environ.get(key, value) for key, value in QUIET.items()}
+    if whose == OWN:
+        _drop_secrets()  # all of Ray's processes have what this one has
+        os.environ |= dict(zip(GUARD, ("token", secrets.token_hex(32)), strict=True))
+    with Connection(int(at)) as session:
         os.set_inheritable(session.fileno(), False)
         try:
             driver = Driver(_ray())
@@ -181,6 +208,14 @@ def main() -> None:
             while True:
                 session.send(driver.answer(*session.recv()))
         driver.answer("close", ())
+
+
+def _drop_secrets() -> None:
+    """The session's environment may have a CI's tokens. Those that the user lets pass by name do."""
+    named = os.environ.get(PASSES, "").split(",")
+    for name, value in list(os.environ.items()):
+        if not passes(name, ("*", *named), value):
+            del os.environ[name]
 
 
 def _end_with_session() -> None:

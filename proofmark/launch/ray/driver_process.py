@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from proofmark.errors import ProofmarkError, harmless
+from proofmark.launch.ray.driver import FOUND, OWN
 from proofmark.process.child import Child
 
 ANSWERS = 120.0
@@ -43,11 +43,11 @@ class Asked(Protocol):
 class DriverProcess:
     """A driver."""
 
-    def __init__(self, environment: Mapping[str, str], within: float, where: str) -> None:
+    def __init__(self, own: bool, within: float, where: str) -> None:
         """Start it.
 
         Args:
-            environment: beside this process's.
+            own: whether it is to start a cluster.
             within: seconds in which it has imported Ray.
             where: the option that it is for, with which its complaints begin.
 
@@ -59,7 +59,7 @@ class DriverProcess:
         self._socket = Connection(here.detach())
         with there:
             self._child = Child(
-                "proofmark.launch.ray.driver", passed=(there.fileno(),), environment=environment, everything=True
+                "proofmark.launch.ray.driver", [OWN if own else FOUND], passed=(there.fileno(),), everything=True
             )
         # of a thread: an interrupt of the session does not tear what goes over the socket
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ray driver")
