@@ -12,6 +12,7 @@ import argparse
 import collections
 import math
 import multiprocessing
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -62,18 +63,22 @@ def main() -> None:
 def _accusations(engine: Engine, runs: int, seconds: float) -> None:
     """Run an engine so often, and print what it was accused of."""
     accused: collections.Counter[str] = collections.Counter()
-    disturbed = 0
+    name, disturbed = "/".join(engine), 0
     worst: dict[str, float] = {}
     begun = time.monotonic()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         counts = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
-        for accusations, busy, figures in pool.map(partial(_held, engine, seconds), counts):
+        done = 0
+        for count, (accusations, busy, figures) in zip(
+            counts, pool.map(partial(_held, engine, seconds), counts), strict=True
+        ):
+            done += count
+            print(f"{name}: {done} of {runs}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
             accused.update(accusations)
             disturbed += len(busy)
             for check, figure in figures:
                 worst[check] = max(worst.get(check, 0.0), figure)
-    name = "/".join(engine)
     found = f"{sum(accused.values())} accusations, {disturbed} times no result"
     print(f"{name}: {runs} runs, {found}, {time.monotonic() - begun:.0f} s", flush=True)
     for what, count in accused.items():
