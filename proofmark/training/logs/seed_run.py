@@ -15,7 +15,7 @@ from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
-from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.monitors import monitored
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.rank_log import RankLog
@@ -65,7 +65,9 @@ def collect_run(
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
-    taken = handed_out(ranks, chain(*agents.values()), resumed, config.global_batch_size if config else None)
+    evaluations = _evaluations(config, first, examination)
+    batch = config.global_batch_size if config else None
+    taken = handed_out(ranks, chain(*agents.values()), resumed, batch, evaluations)
     close = tells_closely(agents.get(0, ()))
     tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
@@ -96,6 +98,14 @@ def collect_run(
         handed_out=taken,
     )
     return run, ranks
+
+
+def _evaluations(config: EffectiveConfig | None, first: RankLog, examination: Examination | None) -> Evaluations | None:
+    """Those that the plan has, where it is known; on as much as the examination found, or else as rank 0 says."""
+    interval, epochs = (config.get(key) if config else None for key in ("eval_interval_samples", "max_epoch"))
+    found = examination.of if examination else 0
+    items = found or first.last.get("dataset", {}).get("validation_items") or 0
+    return Evaluations(interval, epochs, items) if isinstance(interval, int) and isinstance(epochs, int) else None
 
 
 def _of_hosts(

@@ -49,6 +49,14 @@ class Taken(Part):
     before: int | None = Field(description="that it took before its agent saw training begin; null: nobody looked")
     ahead: int | None = Field(description="at most, by the time that its beginning is seen; null: not known")
     began: tuple[int, int] | None = Field(description="epoch and global batch where it began; null: nobody looked")
+    evaluated: int | None = Field(
+        default=None, description="that it was given to be evaluated on, up to the end; null: nobody counted them"
+    )
+    evaluated_before: int | None = Field(default=None, description="of those, before its agent saw training begin")
+    evaluations: int | None = Field(
+        default=None, description="that the plan has of its steps, beside the one before the first; null: not known"
+    )
+    each: int | None = Field(default=None, description="its part of an evaluation")
 
     @property
     def wrong(self) -> str | None:
@@ -61,6 +69,20 @@ class Taken(Part):
             return f"rank {self.rank} took {self.samples} samples; expected {self.planned}, its part of the plan"
         if self.by_the_end is not None and self.by_the_end < self.planned:
             return f"rank {self.rank} was shown {self.by_the_end} samples before the end; it took {self.samples}"
+        return self._unevaluated()
+
+    def _unevaluated(self) -> str | None:
+        """What shows that it was not evaluated as often as the plan has it, or not while its training's time ran."""
+        if self.evaluated is None or self.evaluations is None or self.each is None:
+            return None
+        trained, of_steps = self.evaluated - (self.evaluated_before or 0), self.evaluations * self.each
+        for given, when, planned in (
+            (self.evaluated, "", of_steps + self.each),
+            (trained, " while it trained", of_steps),
+        ):
+            if given < planned:
+                given_it = f"rank {self.rank} was given {given} samples to be evaluated on{when}"
+                return f"{given_it}; the plan has {planned} for it"
         return None
 
 
