@@ -78,6 +78,7 @@ def handed_out(
             _taken(fed[rank], world, items, global_batch, steps).model_copy(update={"evaluations": due, "each": part})
             for rank, part in parts.items()
         ),
+        after=first,
     )
 
 
@@ -88,6 +89,7 @@ def _taken(event: Event, world: int, items: int | None, size: int | None, steps:
         samples=event["samples"],
         by_the_end=event["by_the_end"],
         planned=_planned(rank, world, items, size, began, steps) if items and size and began else None,
+        after=began[0] * -(-items // size) + began[1] if items and size and began else None,
         before=event.get("before"),
         ahead=AHEAD * len(range(rank, size, world)) if size else None,
         began=began,

@@ -49,6 +49,7 @@ class Taken(Part):
     before: int | None = Field(description="that it took before its agent saw training begin; null: nobody looked")
     ahead: int | None = Field(description="at most, by the time that its beginning is seen; null: not known")
     began: tuple[int, int] | None = Field(description="epoch and global batch where it began; null: nobody looked")
+    after: int | None = Field(default=None, description="the step that the plan has before that; null: not known")
     evaluated: int | None = Field(
         default=None, description="that it was given to be evaluated on, up to the end; null: nobody counted them"
     )
@@ -94,6 +95,7 @@ class HandedOut(Part):
     by_the_end: int | None = Field(description="that lay ready when its agents saw training end; null: they did not")
     tokens: int | None = Field(description="of those that were taken, padding left out; null: they are no text")
     ranks: tuple[Taken, ...] = Field(default=(), description="of each")
+    after: int | None = Field(default=None, description="the step that rank 0 says it went on after; null: not known")
 
     @property
     def wrong(self) -> str | None:
@@ -109,6 +111,11 @@ class HandedOut(Part):
         if len(begun) > 1:
             places = " and ".join(f"batch {batch} of epoch {epoch}" for epoch, batch in sorted(begun)[:2])
             return f"its ranks began at different places of the plan: {places}"
+        elsewhere = [each.after for each in self.ranks if each.after not in (None, self.after)]
+        if elsewhere and self.after is not None:
+            return (
+                f"it says that it went on after step {self.after}, and took samples from after step {elsewhere[0]} on"
+            )
         return next((wrong for each in self.ranks if (wrong := each.wrong)), None)
 
 

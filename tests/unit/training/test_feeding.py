@@ -519,6 +519,8 @@ def test_a_plan_has_no_more_evaluations_than_steps() -> None:
 def test_ranks_that_go_on_begin_at_one_place() -> None:
     first, second = fed(0, 27) | WHOLE | {"began": [1, 0]}, fed(1, 23) | WHOLE
     assert held(first, second | {"began": [1, 0]}, resumed=True, before=50) is None
+    for_more = held(first | {"began": [1, 1]}, second | {"began": [1, 1]}, resumed=True, before=50)
+    assert for_more == "it says that it went on after step 4, and took samples from after step 5 on"
     wrong = held(first, second, resumed=True, before=50)
     assert wrong == "its ranks began at different places of the plan: batch 0 of epoch 0 and batch 0 of epoch 1"
 
