@@ -39,16 +39,20 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
     if folder is None:
         raise UsageError(f"there is no search of {case} there; expected a session's folder under results")
     _try_to_hold(folder)
-    chain, last, hashes, finished = Chain(), dict[str, Event](), list[str](), False
+    chain, last, hashes, finished, begun = Chain(), dict[str, Event](), list[str](), False, set[int]()
     for event in read_journal(folder / FILE):
         chain.take(event)
         last[event["event"]] = event
         finished |= event["event"] == "trial_end" and event["status"] == "finished"
+        begun |= {event["trial"]} if event["event"] == "trial_begin" else set()
         if event["event"] == "driver_begin":
             last.pop("search_end", None)
             hashes.append(event["config_hash"])
     if chain.faults:
         raise UsageError(harmless(f"{folder / FILE}: {chain.faults[0]}: a search cannot be resumed from it"))
+    if (missing := next(number for number in range(len(begun) + 1) if number not in begun)) < len(begun):
+        # who goes on numbers the next one by how many there are, and would wait for it for ever
+        raise UsageError(f"{folder / FILE}: trial {missing} has no beginning: a search cannot be resumed from it")
     own = {event["event"]: event for event in _events(session, case)}
     if hashes and hashes[0] != config.hash:
         raise UsageError(harmless(other_configuration(own.get("run_begin", {}).get("config"), config)))

@@ -27,6 +27,9 @@ BEFORE, GRADIENTS, AFTER = "before.safetensors", "gradients.safetensors", "after
 RANDOM, STATE = "random.safetensors", "state.safetensors"
 """The folder of a step that was recorded for the audit, beside those weights, and the files in it."""
 
+RANDOM_OF = "rank{}"
+"""The name of a rank's random state in its file: each draws its own dropout."""
+
 
 @dataclass(frozen=True)
 class TrainingSpec(RunSpec):

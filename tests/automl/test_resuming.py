@@ -16,6 +16,7 @@ from proofmark.automl.search.journal import FILE, Journal
 from proofmark.errors import UsageError
 from proofmark.record.integrity.chain import LINK
 from proofmark.rules.config import EffectiveConfig
+from tests.fuzz import searches
 from tests.fuzz.searches import ENDED, SESSION
 
 CASE = "automl/numbers"
@@ -106,6 +107,14 @@ def test_another_configuration_is_told_by_its_settings(tmp_path: Path) -> None:
         "profile ('embedded' there, 'standard' here), max_trials (2 there, 9 here)" in message and "repeat" in message
     )
     assert files(earlier) == before
+
+
+def test_a_trial_that_was_taken_out_with_its_chain_made_anew(tmp_path: Path) -> None:
+    """The next trial would have a number that there is, and the search would go on without it for ever."""
+    begun = {name: value for name, value in searches.BEGUN.items() if name != LINK}
+    earlier = session(tmp_path, ("trial_begin", begun | {"trial": 1}))
+    with pytest.raises(UsageError, match="trial 0 has no beginning: a search cannot be resumed from it"):
+        to_be_resumed(earlier, CASE, CONFIG)
 
 
 def test_an_edited_journal_and_one_that_is_held(tmp_path: Path) -> None:

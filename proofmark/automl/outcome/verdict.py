@@ -153,6 +153,9 @@ def _miscounted(record: AutoMLRecord) -> list[str]:
 
 def _overdone(record: AutoMLRecord) -> list[str]:
     """Trials whose ranks say that they did more than there was to do, or for longer: a search is credited for both."""
+    share = record.training_share
+    if share is not None and share > 1:  # a trial that says too soon that it computes no more shares its device
+        return [f"its trials say that they trained for {share:.4g} times as long as they had devices"]
     return [reason for trial in record.trials for reason in _more_than_given(trial, record)][:MOST]
 
 

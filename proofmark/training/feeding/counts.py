@@ -6,14 +6,14 @@ import ctypes
 import mmap
 import os
 
-LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH = range(6)
+LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH, EVALUATED = range(7)
 """Indices into the page."""
 
 NO_TEXT = -1
 
 
 class Counts:
-    """The counts of one feeder, which writes them; its agent reads them."""
+    """The counts of one feeder, which writes them, with a process that it forks; its agent reads them."""
 
     def __init__(self, descriptor: int) -> None:
         """Map it, for as long as this process lives, and close its descriptor, so that nobody opens it once more."""
@@ -72,6 +72,15 @@ class Counts:
         self._page[SAMPLES] += samples
         if tokens is not None:
             self._page[TOKENS] = tokens + max(self._page[TOKENS], 0)
+
+    @property
+    def evaluated(self) -> int:
+        """Samples that the rank could have been evaluated on by now; each counts as often as it was asked for."""
+        return self._page[EVALUATED]
+
+    def evaluate(self, samples: int) -> None:
+        """Note that the rank can be evaluated on so many samples more."""
+        self._page[EVALUATED] += samples
 
     def end(self) -> None:
         """Note that the rank takes no more."""

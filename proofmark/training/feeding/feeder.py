@@ -165,7 +165,8 @@ def _made(spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts, 
     log_from(config.host.log_level)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     validation = partial(case.build_dataset, config, "validation")
-    fork_server(requests, validation, config.num_workers, config.eval_batch_size, "eval_batch_size")
+    largest, counted = config.eval_batch_size, counts.evaluate  # its page is that process's too
+    fork_server(requests, validation, config.num_workers, largest, "eval_batch_size", counted=counted)
     plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed)
     return Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
 

@@ -35,10 +35,18 @@ class OnRequest:
         rank: to speak with it.
         largest: samples that a batch may have.
         setting: what makes batches smaller.
+        counted: is told how many samples a batch has before the rank can see it.
     """
 
-    def __init__(self, loader: RankLoader, rank: socket.socket, largest: int, setting: str) -> None:
-        self._loader, self._rank, self._largest = loader, rank, largest
+    def __init__(
+        self,
+        loader: RankLoader,
+        rank: socket.socket,
+        largest: int,
+        setting: str,
+        counted: Callable[[int], None] = lambda samples: None,
+    ) -> None:
+        self._loader, self._rank, self._largest, self._counted = loader, rank, largest, counted
         self._shelf = Shelf[None](rank, AHEAD, setting)
 
     def feed(self) -> None:
@@ -55,9 +63,10 @@ class OnRequest:
                 self._shelf.take(message)
                 continue
             epoch, lists = self._asked(message)
-            for batch in self._loader.load(lists, epoch):
+            for chosen, batch in zip(lists, self._loader.load(lists, epoch), strict=True):
                 while not self._shelf.has_room:
                     self._hear_one_taken()
+                self._counted(len(chosen))
                 self._shelf.lay(batch, None)
 
     def _hear_one_taken(self) -> None:
@@ -98,6 +107,7 @@ def fork_server(
     largest: int,
     setting: str,
     ranks: Sequence[socket.socket] = (),
+    counted: Callable[[int], None] = lambda samples: None,
 ) -> None:
     """Fork a process that serves a rank, and ends with this one: worker processes of a loader speak to it over sockets
     in files and shared memory, which a rank behind its wall has not.
@@ -113,6 +123,7 @@ def fork_server(
         setting: what makes batches smaller.
         ranks: ends that are this process's alone, by whose closing others see that it has ended: behind a wall its
             end sends no signal.
+        counted: as of `OnRequest`; called there.
 
     Raises:
         OSError: there can be no more processes.
@@ -125,16 +136,23 @@ def fork_server(
         end_with(parent)
         for end in ranks:
             end.close()
-        _serve(rank, data, workers, largest, setting)
+        _serve(rank, data, workers, largest, setting, counted)
     finally:
         os._exit(0)
 
 
-def _serve(rank: socket.socket, data: Callable[[], TrainingData], workers: int, largest: int, setting: str) -> None:
+def _serve(
+    rank: socket.socket,
+    data: Callable[[], TrainingData],
+    workers: int,
+    largest: int,
+    setting: str,
+    counted: Callable[[int], None],
+) -> None:
     from proofmark.training.ranks.loading import RankLoader
 
     try:
-        OnRequest(RankLoader(data(), workers, ahead=AHEAD), rank, largest, setting).feed()
+        OnRequest(RankLoader(data(), workers, ahead=AHEAD), rank, largest, setting, counted).feed()
     except BaseException as error:  # noqa: BLE001 (a case's code may raise anything, and end this process)
         tell(rank, error)
 

@@ -4,6 +4,7 @@ logs."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from proofmark.record.events.log import Event
 from proofmark.training.logs.rank_log import RankLog
@@ -14,8 +15,39 @@ AHEAD = 2
 """Steps whose samples lie ready: a rank may have taken them by the time that its agent hears of the beginning."""
 
 
+@dataclass(frozen=True)
+class Evaluations:
+    """When the plan has a training evaluated, and on how much.
+
+    Attributes:
+        interval: samples between two of them; 0 is each epoch's end.
+        epochs: that a training has at most.
+        items: samples of each.
+    """
+
+    interval: int
+    epochs: int
+    items: int
+
+    def due(self, first: int, last: int, items: int, size: int) -> int:
+        """How many there are at least after step `first`, up to the `last`, of `items` in global batches of `size`."""
+        epoch = -(-items // size)
+        last = min(last, self.epochs * epoch)  # a rank may say any number
+        ends = last // epoch - first // epoch
+        if not self.interval:
+            return ends
+        if size > self.interval:  # each step has one, but for an epoch's last, which is short
+            return last - first - (ends if items % size else 0)
+        before, after = (step // epoch * items + step % epoch * size for step in (first, last))
+        return after // self.interval - before // self.interval
+
+
 def handed_out(
-    ranks: Sequence[RankLog], agents: Iterable[Event], resumed: bool, global_batch: int | None = None
+    ranks: Sequence[RankLog],
+    agents: Iterable[Event],
+    resumed: bool,
+    global_batch: int | None = None,
+    evaluations: Evaluations | None = None,
 ) -> HandedOut | None:
     """What all ranks took; None where one of them was not counted, or rank 0 did not come to its end.
 
@@ -24,6 +56,7 @@ def handed_out(
         agents: the events of all nodes' agents.
         resumed: whether the session had the run go on from a checkpoint: no rank says that by itself.
         global_batch: samples of a step; without it no rank's part of the plan is known.
+        evaluations: that the plan has.
     """
     fed = {event["rank"]: event for event in agents if event["event"] == EVENT}
     begin, end = (ranks[0].last.get(kind) if ranks else None for kind in ("train_begin", "train_end"))
@@ -31,13 +64,21 @@ def handed_out(
         return None
     seen, tokens = ([event[key] for event in fed.values()] for key in ("by_the_end", "tokens"))
     items = ranks[0].last.get("dataset", {}).get("items")
-    steps = end["step"] - (begin["steps"] if resumed else 0)
+    first, world = (begin["steps"] if resumed else 0), len(ranks)
+    steps, due = end["step"] - first, None
+    if evaluations and items and global_batch:
+        due = evaluations.due(first, end["step"], items, global_batch)
+    parts = {log.rank: len(range(log.rank, evaluations.items, world)) if evaluations else None for log in ranks}
     return HandedOut(
         claimed=end["samples"] - (begin["samples"] if resumed else 0),
         samples=sum(event["samples"] for event in fed.values()),
         by_the_end=None if None in seen else sum(seen),
         tokens=None if None in tokens else sum(tokens),
-        ranks=tuple(_taken(fed[log.rank], len(ranks), items, global_batch, steps) for log in ranks),
+        ranks=tuple(
+            _taken(fed[rank], world, items, global_batch, steps).model_copy(update={"evaluations": due, "each": part})
+            for rank, part in parts.items()
+        ),
+        after=first,
     )
 
 
@@ -48,9 +89,12 @@ def _taken(event: Event, world: int, items: int | None, size: int | None, steps:
         samples=event["samples"],
         by_the_end=event["by_the_end"],
         planned=_planned(rank, world, items, size, began, steps) if items and size and began else None,
+        after=began[0] * -(-items // size) + began[1] if items and size and began else None,
         before=event.get("before"),
         ahead=AHEAD * len(range(rank, size, world)) if size else None,
         began=began,
+        evaluated=event.get("evaluated"),
+        evaluated_before=event.get("evaluated_before"),
     )
 
 

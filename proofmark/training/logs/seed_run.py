@@ -15,7 +15,7 @@ from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
-from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.monitors import monitored
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.rank_log import RankLog
@@ -65,7 +65,9 @@ def collect_run(
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
-    taken = handed_out(ranks, chain(*agents.values()), resumed, config.global_batch_size if config else None)
+    evaluations = _evaluations(config, first, examination)
+    batch = config.global_batch_size if config else None
+    taken = handed_out(ranks, chain(*agents.values()), resumed, batch, evaluations)
     close = tells_closely(agents.get(0, ()))
     tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
@@ -77,7 +79,7 @@ def collect_run(
         samples=(finished or last).get("samples", 0),
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
-        rates=_rates(first, times),
+        rates=_rates(first, times, resumed),
         tokens_per_item=tokens,
         **_of_first(first, at_target),
         ranks=tuple(_figures(log) for log in ranks),
@@ -96,6 +98,14 @@ def collect_run(
         handed_out=taken,
     )
     return run, ranks
+
+
+def _evaluations(config: EffectiveConfig | None, first: RankLog, examination: Examination | None) -> Evaluations | None:
+    """Those that the plan has, where it is known; on as much as the examination found, or else as rank 0 says."""
+    interval, epochs = (config.get(key) if config else None for key in ("eval_interval_samples", "max_epoch"))
+    found = examination.of if examination else 0
+    items = found or first.last.get("dataset", {}).get("validation_items") or 0
+    return Evaluations(interval, epochs, items) if isinstance(interval, int) and isinstance(epochs, int) else None
 
 
 def _of_hosts(
@@ -243,14 +253,32 @@ def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since, least: float
     }
 
 
-def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
-    """Samples over each of the times; None before training came to its end."""
-    end = first.last.get("train_end")
-    seconds = [times[f"{name}_seconds"] for name in ("train", "no_eval", "pure_compute")]
-    if end is None or end["samples"] <= 0 or not all(each and each > SHORTEST for each in seconds):
+def _rates(first: RankLog, times: dict[str, Any], resumed: bool) -> Rates | None:
+    """Samples over each of the times; None before training came to its end.
+
+    Of a run that was resumed they are of its own process alone, in which others counted samples and time: those before
+    are a checkpoint's word.
+    """
+    end, begin = first.last.get("train_end"), first.last.get("train_begin", {})
+    totals = [times[f"{name}_seconds"] for name in ("train", "no_eval", "pure_compute")]
+    before = _before(begin) if resumed else (0, 0.0, 0.0, 0.0)
+    if end is None or before is None or None in totals:
         return None
-    raw, no_eval, pure = (end["samples"] / each for each in seconds)
+    samples, *seconds = (all_of_it - was for all_of_it, was in zip((end["samples"], *totals), before, strict=True))
+    if samples <= 0 or not all(each > SHORTEST for each in seconds):
+        return None
+    raw, no_eval, pure = (samples / each for each in seconds)
     return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)
+
+
+def _before(begin: Event) -> tuple[int, float, float, float] | None:
+    """Samples, and the seconds by which rates are, that a rank says it has from its checkpoint; None where it doesn't
+    say them all."""
+    parts = tuple(f"{part}_seconds" for part in ("train", "evaluation", "compute"))
+    if not begin.keys() >= {*parts}:
+        return None
+    train, evaluation, compute = (begin[part] for part in parts)
+    return begin["samples"], train, train - evaluation, compute
 
 
 def _figures(log: RankLog) -> Rank:

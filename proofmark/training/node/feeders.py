@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -42,6 +43,14 @@ SHOWING = 0.5
 Process = subprocess.Popen[bytes] | Forked
 
 
+class _Seen(NamedTuple):
+    """What a feeder had counted at a look: samples taken, samples laid, and samples laid to be evaluated on."""
+
+    samples: int
+    laid: int
+    evaluated: int
+
+
 class Feeders:
     """One for each of a node's ranks.
 
@@ -54,9 +63,9 @@ class Feeders:
         self._outputs, self._log = outputs, log
         self._running: dict[int, Process] = {}
         self._counts: dict[int, Counts] = {}
-        self._seen: dict[int, int] = {}
-        self._before: dict[int, int] = {}
-        self._so_far: dict[int, int] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._before: dict[int, _Seen] = {}
+        self._so_far: dict[int, _Seen] = {}
         self._ending = threading.Lock()
 
     def start(self, spec: Path, ends: Ends) -> bool:
@@ -88,11 +97,14 @@ class Feeders:
     def wait(self) -> None:
         """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once
         the next look sees no beginning either: what a rank tells may be under way."""
-        self._before, self._so_far = self._so_far, {rank: counts.samples for rank, counts in self._counts.items()}
+        self._before, self._so_far = self._so_far, self._now()
 
     def look(self) -> None:
         """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
-        self._seen = {rank: counts.laid for rank, counts in self._counts.items()}
+        self._seen = self._now()
+
+    def _now(self) -> dict[int, _Seen]:
+        return {rank: _Seen(each.samples, each.laid, each.evaluated) for rank, each in self._counts.items()}
 
     def stacks(self, ranks: Iterable[int]) -> None:
         """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
@@ -120,8 +132,10 @@ class Feeders:
             process = self._running[rank]
             if counts.whole:
                 taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
-                seen = {"before": self._before.get(rank, 0), "by_the_end": self._seen.get(rank)}
-                self._log.write(EVENT, rank=rank, **taken, **seen)
+                before, end = self._before.get(rank, _Seen(0, 0, 0)), self._seen.get(rank)
+                seen = {"before": before.samples, "by_the_end": end and end.laid}
+                evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
+                self._log.write(EVENT, rank=rank, **taken, **seen, **evaluated)
             else:
                 cause = cause_of_death(process.returncode)
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")

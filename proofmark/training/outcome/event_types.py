@@ -132,6 +132,8 @@ class _Fed(Typed):
     tokens: Count | None
     by_the_end: Count | None
     before: NotRequired[Count]
+    evaluated: NotRequired[Count | None]
+    evaluated_before: NotRequired[Count]
     began: NotRequired[Annotated[list[Count], Field(min_length=2, max_length=2)]]
 
 

@@ -49,6 +49,15 @@ class Taken(Part):
     before: int | None = Field(description="that it took before its agent saw training begin; null: nobody looked")
     ahead: int | None = Field(description="at most, by the time that its beginning is seen; null: not known")
     began: tuple[int, int] | None = Field(description="epoch and global batch where it began; null: nobody looked")
+    after: int | None = Field(default=None, description="the step that the plan has before that; null: not known")
+    evaluated: int | None = Field(
+        default=None, description="that it was given to be evaluated on, up to the end; null: nobody counted them"
+    )
+    evaluated_before: int | None = Field(default=None, description="of those, before its agent saw training begin")
+    evaluations: int | None = Field(
+        default=None, description="that the plan has of its steps, beside the one before the first; null: not known"
+    )
+    each: int | None = Field(default=None, description="its part of an evaluation")
 
     @property
     def wrong(self) -> str | None:
@@ -61,6 +70,20 @@ class Taken(Part):
             return f"rank {self.rank} took {self.samples} samples; expected {self.planned}, its part of the plan"
         if self.by_the_end is not None and self.by_the_end < self.planned:
             return f"rank {self.rank} was shown {self.by_the_end} samples before the end; it took {self.samples}"
+        return self._unevaluated()
+
+    def _unevaluated(self) -> str | None:
+        """What shows that it was not evaluated as often as the plan has it, or not while its training's time ran."""
+        if self.evaluated is None or self.evaluations is None or self.each is None:
+            return None
+        trained, of_steps = self.evaluated - (self.evaluated_before or 0), self.evaluations * self.each
+        for given, when, planned in (
+            (self.evaluated, "", of_steps + self.each),
+            (trained, " while it trained", of_steps),
+        ):
+            if given < planned:
+                given_it = f"rank {self.rank} was given {given} samples to be evaluated on{when}"
+                return f"{given_it}; the plan has {planned} for it"
         return None
 
 
@@ -72,6 +95,7 @@ class HandedOut(Part):
     by_the_end: int | None = Field(description="that lay ready when its agents saw training end; null: they did not")
     tokens: int | None = Field(description="of those that were taken, padding left out; null: they are no text")
     ranks: tuple[Taken, ...] = Field(default=(), description="of each")
+    after: int | None = Field(default=None, description="the step that rank 0 says it went on after; null: not known")
 
     @property
     def wrong(self) -> str | None:
@@ -87,6 +111,11 @@ class HandedOut(Part):
         if len(begun) > 1:
             places = " and ".join(f"batch {batch} of epoch {epoch}" for epoch, batch in sorted(begun)[:2])
             return f"its ranks began at different places of the plan: {places}"
+        elsewhere = [each.after for each in self.ranks if each.after not in (None, self.after)]
+        if elsewhere and self.after is not None:
+            return (
+                f"it says that it went on after step {self.after}, and took samples from after step {elsewhere[0]} on"
+            )
         return next((wrong for each in self.ranks if (wrong := each.wrong)), None)
 
 

@@ -68,6 +68,8 @@ class _TrainBegin(Typed):
     steps: Count
     samples: Count
     train_seconds: NotRequired[Seconds]
+    compute_seconds: NotRequired[Seconds]
+    evaluation_seconds: NotRequired[Seconds]
 
 
 class _Communication(TypedDict):

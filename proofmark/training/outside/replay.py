@@ -24,7 +24,7 @@ from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.loading import RankLoader
 from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
 from proofmark.training.ranks.model.strategy import Place, on_device
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH, TrainingSpec
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF, STATE, STEP, WHICH, TrainingSpec
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -45,6 +45,8 @@ MOVED, MOVES = 4, {"fp32": 2.0**-20, "tf32": 2.0**-12, "fp16": 2.0**-12, "bf16":
 """How often they are tried; and at fp32 a few of them, what another algorithm's sums are off by, elsewhere one."""
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
+
+NO_STATES: Tensors = {}
 
 
 class _Which(BaseModel):
@@ -173,8 +175,8 @@ class Replay:
         if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
             updates.skip()
             return Replayed(which.step, seeded=seeded, unseen="its gradients are not finite")
-        state, batches = read_left(folder / RANDOM).get(RANDOM), list(self._data(which))
-        found = self._compared(model, before, batches, recorded, state)
+        states, batches = read_left(folder / RANDOM), list(self._data(which))
+        found = self._compared(model, before, batches, recorded, states)
         # steps between numbers of a lower precision are larger than training's
         if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
@@ -222,14 +224,14 @@ class Replay:
         before: Tensors,
         batches: list[tuple[Share, Batch]],
         recorded: Tensors,
-        state: torch.Tensor | None,
+        states: Tensors,
     ) -> Compared:
         """The recorded gradients with the replayed ones.
 
-        One process on a processor draws the same dropout again; otherwise the mean of several replays is the measure.
+        Processes on a processor draw the same dropout again, each by its own of the random `states`; otherwise the mean
+        of several replays is the measure.
         """
-        _draw_as(state)
-        drawn = [self._gradients(model, before, batches) for _ in range(2)]
+        drawn = [self._gradients(model, before, batches, each) for each in (states, {})]
         found, again = (Compared.of(each, drawn[:1]) for each in (recorded, drawn[1]))
         if any(max(each.gradient, each.astray) <= CLOSE for each in (found, again)):  # one matrix may hide all noise
             return found
@@ -248,9 +250,10 @@ class Replay:
         return max(apart(each, drawn[0], drawn[0]) for each in drawn[1:])
 
     def _gradients(
-        self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
+        self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]], states: Tensors = NO_STATES
     ) -> dict[str, torch.Tensor]:
-        """Gradients of the mean loss over the global batch, by the parts in which the ranks computed it.
+        """Gradients of the mean loss over the global batch, by the parts in which the ranks computed it; by each rank's
+        random state, where that is known.
 
         Raises:
             StepError: they are no finite numbers.
@@ -261,10 +264,13 @@ class Replay:
         counts = [
             self._case.loss_weight(targets) * share.samples / len(share.indices) for share, (_, targets) in batches
         ]
-        for count, (_, (inputs, targets)) in zip(counts, batches, strict=True):
+        each = len(batches) // self._world
+        for number, (count, (_, (inputs, targets))) in enumerate(zip(counts, batches, strict=True)):
+            if number % each == 0:
+                _draw_as(states.get(RANDOM_OF.format(number // each)))
+            loss = self._case.train_step(model, inputs, targets)  # what counts for nothing draws its dropout too
             if count:
-                loss = self._case.train_step(model, inputs, targets) * (count / sum(counts))
-                loss.backward()  # type: ignore[no-untyped-call]
+                (loss * (count / sum(counts))).backward()  # type: ignore[no-untyped-call]
         gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
         if not finite(gradients):
             raise StepError("a recorded step, done again in the case's own model, has gradients that are not finite")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 PARTS = ("data", "compute", "evaluation", "checkpoint")
@@ -57,8 +57,11 @@ class Clock:
 
     def seconds(self) -> dict[str, float]:
         """Training and each of its parts, since it began. Nothing stops it: who would see for how long?"""
-        parts = {f"{part}_seconds": ns / 1e9 for part, ns in self.parts.items()}
-        return {"train_seconds": self._trained() / 1e9, **parts}
+        return _in_seconds(self._trained(), self.parts)
+
+    def before(self) -> dict[str, float]:
+        """The same up to where `resume` went on from."""
+        return _in_seconds(self._before, self._parts_before)
 
     def state(self) -> dict[str, Any]:
         """For `resume`."""
@@ -70,3 +73,7 @@ class Clock:
 
     def _trained(self) -> int:
         return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started)
+
+
+def _in_seconds(trained: int, parts: Mapping[str, int]) -> dict[str, float]:
+    return {"train_seconds": trained / 1e9, **{f"{part}_seconds": ns / 1e9 for part, ns in parts.items()}}

@@ -12,10 +12,10 @@ import torch
 
 from proofmark.training.drawn_steps import RUN, DrawnSteps
 from proofmark.training.outside.left import save_whole
-from proofmark.training.ranks.model.gathering import from_rank_0
+from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.own import named_gradients, named_state, named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF, STATE, STEP, WHICH
 
 if TYPE_CHECKING:
     from proofmark.training.ranks.account import Position
@@ -50,7 +50,7 @@ class Recorder:
             which = {"step": at.steps + 1, "epoch": at.epoch, "batch": at.batch}
             (self._folder / WHICH).write_text(json.dumps(which), encoding="utf-8")
         self._save(named_weights(unwrapped(model)), BEFORE)
-        self._save({RANDOM: torch.get_rng_state()}, RANDOM)
+        self._save(self._random_states(), RANDOM)
         if self._steps.begins and at.steps:
             self._save(named_state(unwrapped(model), optimizer), STATE)
 
@@ -71,6 +71,11 @@ class Recorder:
             for folder in self._drawn[:-RUN]:
                 shutil.rmtree(folder, ignore_errors=True)
             self._drawn = self._drawn[-RUN:]
+
+    def _random_states(self) -> dict[str, torch.Tensor]:
+        """All ranks', on rank 0: each draws for its own part of the batch."""
+        states = gathered([torch.get_rng_state()], True, self._place)
+        return {RANDOM_OF.format(rank): state for rank, (state,) in enumerate(states)}
 
     def _save(self, tensors: dict[str, torch.Tensor], name: str) -> None:
         save_whole(tensors, self._place, self._folder / name)

@@ -104,8 +104,8 @@ class Trainer:
         self.honest &= self._referee.honest_start(self.model, self.stepper.autocast)
         self.log.write("init_end")
         with heap_left_alone():
-            before, at = self._clock.seconds()["train_seconds"], self.position
-            self.log.write("train_begin", steps=at.steps, samples=at.samples, train_seconds=before)
+            at = self.position
+            self.log.write("train_begin", steps=at.steps, samples=at.samples, **self._clock.before())
             self._clock.start()
             reached = self.honest and self._train()
             last = self._last_weights() if reached and self.goal.leaves_weights else {}

@@ -121,6 +121,14 @@ def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
     assert verdict.kind == kind and (kind == "PASS" or "its devices' peak gives 3000" in verdict.reasons[0]), verdict
 
 
+@pytest.mark.parametrize("share, kind", [(None, "PASS"), (1.0, "PASS"), (1.6, "FAIL_HONESTY")])
+def test_trials_have_no_more_of_their_devices_time_than_there_was(share: float | None, kind: str) -> None:
+    """One that says that it has let go of its device, and has not, has the next one beside it."""
+    verdict = judge(record(training_share=share))
+    expected = ("its trials say that they trained for 1.6 times as long as they had devices",)
+    assert (str(verdict.kind), verdict.reasons) == (kind, expected if share == 1.6 else ())
+
+
 def test_no_trial_is_credited_faster_than_its_devices_either() -> None:
     """By the original's formulas, of the images that it says it had: 6,400 FLOP in ten seconds."""
     chip = Chip(name="A1", peak=Peak(flops_per_second=330.0, precision="fp32", source="a sheet"))

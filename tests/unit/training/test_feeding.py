@@ -24,7 +24,7 @@ from proofmark.training.feeding import shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
 from proofmark.training.feeding.feeder import Feeder
-from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.outside import FEEDERS, standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node import feeders as node_feeders
@@ -289,10 +289,13 @@ def counted(made: Feeders, code: int | None, whole: bool) -> None:
     made._counts[0] = counts
     counts.lay(9)
     counts.take(4, 20)
+    counts.evaluate(30)
     made.wait()
     counts.take(3, 10)
+    counts.evaluate(20)
     made.look()
     counts.lay(5)
+    counts.evaluate(10)
     if whole:
         counts.end()
     process: Any = SimpleNamespace(returncode=code)
@@ -304,7 +307,7 @@ def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -
     counted(made, 0, whole=True)
     made.tell()
     taken = {"samples": 7, "tokens": 30, "began": (0, 0), "before": 0, "by_the_end": 9}
-    assert agent == [{"event": "fed", "rank": 0, **taken}]
+    assert agent == [{"event": "fed", "rank": 0, **taken, "evaluated": 50, "evaluated_before": 0}]
 
 
 def test_an_agent_notes_what_was_taken_before_training_began(feeders: tuple[Feeders, Agent]) -> None:
@@ -313,7 +316,7 @@ def test_an_agent_notes_what_was_taken_before_training_began(feeders: tuple[Feed
     counted(made, 0, whole=True)
     made.wait()
     made.tell()
-    assert agent[0]["before"] == 4
+    assert (agent[0]["before"], agent[0]["evaluated_before"]) == (4, 30)
     made.wait()
     made.tell()
     assert agent[1]["before"] == 7
@@ -454,13 +457,15 @@ def test_without_a_wall_what_was_counted_is_a_claim() -> None:
     assert found["samples"] == found["tokens"] == (False, "the ranks")
 
 
-def held(*events: dict[str, Any], resumed: bool = False, before: int = 0) -> str | None:
+def held(
+    *events: dict[str, Any], resumed: bool = False, before: int = 0, evaluations: Evaluations | None = None
+) -> str | None:
     """What is wrong with two ranks' counts, of 50 samples in batches of 15: the fourth has five."""
     ranks = logs(ranks=len(events))
     for log in ranks:
         log.last["train_begin"] |= {"steps": 4 if before else 0, "samples": before}
         log.last["train_end"] |= {"step": 8, "samples": 100}
-    found = handed_out(ranks, events, resumed, global_batch=15)
+    found = handed_out(ranks, events, resumed, 15, evaluations)
     assert found is not None
     return found.wrong
 
@@ -484,9 +489,38 @@ def test_what_is_taken_before_the_clock_runs_is_held_against_a_rank(before: int,
     assert held(fed(0, 54) | WHOLE, fed(1, 46) | WHOLE | {"before": before}) == wrong
 
 
+def evaluated(rank: int, samples: int, before: int) -> dict[str, Any]:
+    return fed(rank, 46 if rank else 54) | WHOLE | {"evaluated": samples, "evaluated_before": before}
+
+
+@pytest.mark.parametrize("interval, due", [(0, 2), (15, 6), (40, 2), (7, 6)])
+def test_each_rank_is_evaluated_on_its_part_as_often_as_the_plan_has_it(interval: int, due: int) -> None:
+    """After an epoch's 15, 30, 45 and 50 samples, and after those of a second one; shorter steps may have none."""
+    plan, first = Evaluations(interval, epochs=2, items=9), evaluated(0, 5 + due * 5, 5)
+    assert held(first, evaluated(1, 4 + due * 4, 4), evaluations=plan) is None
+    assert held(first, fed(1, 46) | WHOLE, evaluations=plan) is None, "of before they were counted"
+    less = held(first, evaluated(1, 3 + due * 4, 0), evaluations=plan)
+    assert less == f"rank 1 was given {3 + due * 4} samples to be evaluated on; the plan has {4 + due * 4} for it"
+    sooner = held(first, evaluated(1, 4 + due * 4, 5), evaluations=plan)
+    of_those = f"rank 1 was given {due * 4 - 1} samples to be evaluated on while it trained"
+    assert sooner == f"{of_those}; the plan has {due * 4} for it"
+
+
+def test_a_run_that_goes_on_has_the_evaluations_of_its_own_steps() -> None:
+    plan, began = Evaluations(0, epochs=2, items=9), {"began": [1, 0]}
+    went_on = [fed(0, 27) | began | {"evaluated": 10}, fed(1, 23) | began | {"evaluated": 8}]
+    assert held(*went_on, resumed=True, before=50, evaluations=plan) is None
+
+
+def test_a_plan_has_no_more_evaluations_than_steps() -> None:
+    assert Evaluations(15, epochs=2, items=9).due(0, 10**15, 50, 15) == 6
+
+
 def test_ranks_that_go_on_begin_at_one_place() -> None:
     first, second = fed(0, 27) | WHOLE | {"began": [1, 0]}, fed(1, 23) | WHOLE
     assert held(first, second | {"began": [1, 0]}, resumed=True, before=50) is None
+    for_more = held(first | {"began": [1, 1]}, second | {"began": [1, 1]}, resumed=True, before=50)
+    assert for_more == "it says that it went on after step 4, and took samples from after step 5 on"
     wrong = held(first, second, resumed=True, before=50)
     assert wrong == "its ranks began at different places of the plan: batch 0 of epoch 0 and batch 0 of epoch 1"
 

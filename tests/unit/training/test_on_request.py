@@ -35,9 +35,10 @@ class Served:
     """A rank's end, and who serves it in a thread of this process."""
 
     def __init__(self, data: Any) -> None:
+        self.counted: list[int] = []
         own, self.end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.own = own
-        self.served = OnRequest(RankLoader(data, 0), own, 40, setting="eval_batch_size")
+        self.served = OnRequest(RankLoader(data, 0), own, 40, "eval_batch_size", self.counted.append)
         self.raised: list[BaseException] = []
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -85,6 +86,14 @@ def test_a_rank_gets_what_it_would_have_loaded(serve: Callable[..., Served]) -> 
     for lists in (LISTS, [], [[0]], [[i % ITEMS] for i in range(40)]):
         wanted = RankLoader(Sequences(), 0).load(lists)
         assert all(equal(one, other) for one, other in zip(found.load(lists), wanted, strict=True))
+
+
+def test_what_a_rank_can_see_was_counted(serve: Callable[..., Served]) -> None:
+    served = serve(Sequences())
+    found = Requested(served.end, 2, pin=False)
+    for _ in found.load(LISTS):
+        pass
+    assert served.counted == [3, 1, 2]
 
 
 def test_a_request_may_be_longer_than_a_message(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
-from proofmark.training.spec import BEFORE, RANDOM, STEP, WEIGHTS, WHICH, TrainingSpec
+from proofmark.training.spec import BEFORE, RANDOM, RANDOM_OF, STEP, WEIGHTS, WHICH, TrainingSpec
 from tests.training_records import passed
+from tests.unit.training.dropping import Dropping
 from tests.unit.training.tokens import Tokens, trained
+from tests.unit.training.torchrun import ran_on
 
 pytestmark = pytest.mark.usefixtures("warm")
 IMPORTED = ("tests.unit.training.tokens",)
@@ -298,17 +301,6 @@ def test_dropout_is_heard_that_one_matrix_hides_in_the_vector_of_all(monkeypatch
     assert (found.gradient < 1e-3, found.astray) == (True, 0.0)
 
 
-class Dropping(Tokens):
-    """With a dropout that no tensor's name tells of."""
-
-    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
-        model = super().create_model(config)
-        next(iter(model.children())).register_forward_hook(
-            lambda module, _, output: torch.nn.functional.dropout(output, 0.2, module.training)
-        )
-        return model
-
-
 NONE = torch.zeros(1)
 """As of a device, whose dropout can't be drawn again."""
 
@@ -325,12 +317,23 @@ def test_a_training_without_its_dropout_is_told(
 ) -> None:
     trained(tmp_path, HERE, audited=True, case=case)
     for path in tmp_path.rglob(RANDOM):
-        save_file({RANDOM: state}, path)
+        save_file({RANDOM_OF.format(0): state}, path)
     replay = Replay(Dropping(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(tmp_path), ()))
     found = [vars(each) for each in replay.all(tmp_path / "noderank0" / "own0")]
     *_, check = takes_steps(found, "fp32")
     assert check.passed == passes, check.meaning
     assert passes or "they drew less" in check.meaning
+
+
+def test_ranks_on_a_processor_each_draw_their_dropout_again(tmp_path: Path) -> None:
+    """What another rank drew is no noise then: where parameters are few, honest gradients were beyond its bound."""
+    ran = ran_on(2, "tests.unit.training.dropping", str(tmp_path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    config = replace(CONFIG, configurations=SETTINGS | {"gradient_accumulation_steps": 2})
+    replay = Replay(Dropping(), config, TrainingSpec(("", ""), "", "", {}, str(tmp_path), (), nproc=2))
+    found = list(replay.all(tmp_path / "noderank0" / "own0"))
+    assert len(found) == 6
+    assert all(each.noise == 0 and each.gradient is not None and each.gradient < 1e-6 for each in found), found
 
 
 @pytest.mark.parametrize(

@@ -300,9 +300,23 @@ def test_no_time_is_less_than_the_agent_saw(agent: list[dict[str, Any]], expecte
     assert (times["train_seconds"], evaluations[-1].seconds) == expected
     assert times["no_eval_seconds"] == expected[0] - 2.0
     assert sum(times["split"].model_dump(include={*parts, "other"}).values()) == pytest.approx(expected[0])
-    rates = _rates(log, times)
+    rates = _rates(log, times, resumed=False)
     assert rates is not None and rates.raw == 64 / expected[0]
     assert (rates.pure_compute or 0) >= (rates.no_eval or 0) >= rates.raw
+
+
+@pytest.mark.parametrize("train, samples", [(1000.0, 10**9), (1e-9, 0)])
+def test_rates_of_a_resumed_run_have_nothing_of_its_checkpoint(train: float, samples: int) -> None:
+    """Whatever that says of samples and seconds before, which nobody has counted."""
+    totals = {"train_seconds": train + 20.0, "evaluation_seconds": 3.0, "compute_seconds": train + 15.0}
+    begin = {"event": "train_begin", "samples": samples, "train_seconds": train}
+    parts = {"evaluation_seconds": 1.0, "compute_seconds": train}
+    end = {"event": "train_end", "samples": samples + 640, **totals}
+    times = {"train_seconds": train + 20.0, "no_eval_seconds": train + 17.0, "pure_compute_seconds": train + 15.0}
+    rates = _rates(RankLog(0).take([begin | parts, end]), times, resumed=True)
+    assert rates is not None
+    assert rates.model_dump() == pytest.approx({"raw": 32.0, "no_eval": 640 / 18, "pure_compute": 640 / 15})
+    assert _rates(RankLog(0).take([begin, end]), times, resumed=True) is None, "it does not say how much was before"
 
 
 def test_what_was_trained_before_a_resumption_is_added_to_what_the_agent_saw() -> None:
