@@ -19,6 +19,7 @@ WIDTH = 80
 _LABEL, _WIDEST = 24, 32
 AS_ABOVE = "as above"
 MANY = 3
+"""Figures in a row without a value that have one line, where they have one reason."""
 
 
 def summary_lines(

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+from proofmark.errors import named
 from proofmark.launch.cluster.program import SHARED
 from proofmark.launch.ray.task import Heard, Inbox, run_job
 from proofmark.process.environment import PASSES, passes
@@ -64,7 +65,7 @@ class Driver:
         try:
             return True, getattr(self, method)(*arguments)
         except self._ray.exceptions.RayError as error:
-            return False, in_a_line(error)
+            return False, named(error)
         except (OSError, RuntimeError, ValueError) as error:
             return False, f"{type(error).__name__}: {' '.join(str(error).split())}"
 
@@ -155,7 +156,7 @@ class Driver:
         try:
             return dict(self._ray.get(task))
         except self._ray.exceptions.RayError as error:
-            return {"lost": in_a_line(error)}
+            return {"lost": named(error)}
 
     def cancel(self, job: str) -> None:
         """Have Ray kill a job's task."""
@@ -176,11 +177,6 @@ class Driver:
         number = next(self._numbers)
         self._kept[number] = value
         return number
-
-
-def in_a_line(error: BaseException) -> str:
-    """The first line of an error of Ray's, which a traceback may follow."""
-    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'without a word')}"
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from proofmark.record.events.log import Event
+from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.feeders import EVENT
 from proofmark.training.outcome.examined import HandedOut, Taken
@@ -28,6 +29,12 @@ class Evaluations:
     interval: int
     epochs: int
     items: int
+
+    @classmethod
+    def of(cls, config: EffectiveConfig | None, items: int) -> Evaluations | None:
+        """Those of a configuration, of so many samples each; None where it is not known, or says nothing of them."""
+        interval, epochs = (config.get(key) if config else None for key in ("eval_interval_samples", "max_epoch"))
+        return cls(interval, epochs, items) if isinstance(interval, int) and isinstance(epochs, int) else None
 
     def due(self, first: int, last: int, items: int, size: int) -> int:
         """How many there are at least after step `first`, up to the `last`, of `items` in global batches of `size`."""
@@ -68,21 +75,20 @@ def handed_out(
     steps, due = end["step"] - first, None
     if evaluations and items and global_batch:
         due = evaluations.due(first, end["step"], items, global_batch)
-    parts = {log.rank: len(range(log.rank, evaluations.items, world)) if evaluations else None for log in ranks}
+    of_all = evaluations.items if evaluations else None
     return HandedOut(
         claimed=end["samples"] - (begin["samples"] if resumed else 0),
         samples=sum(event["samples"] for event in fed.values()),
         by_the_end=None if None in seen else sum(seen),
         tokens=None if None in tokens else sum(tokens),
-        ranks=tuple(
-            _taken(fed[rank], world, items, global_batch, steps).model_copy(update={"evaluations": due, "each": part})
-            for rank, part in parts.items()
-        ),
+        ranks=tuple(_taken(fed[log.rank], world, items, global_batch, steps, due, of_all) for log in ranks),
         after=first,
     )
 
 
-def _taken(event: Event, world: int, items: int | None, size: int | None, steps: int) -> Taken:
+def _taken(
+    event: Event, world: int, items: int | None, size: int | None, steps: int, due: int | None, of_all: int | None
+) -> Taken:
     rank, began = event["rank"], event.get("began")
     return Taken(
         rank=rank,
@@ -95,6 +101,8 @@ def _taken(event: Event, world: int, items: int | None, size: int | None, steps:
         began=began,
         evaluated=event.get("evaluated"),
         evaluated_before=event.get("evaluated_before"),
+        evaluations=due,
+        each=None if of_all is None else len(range(rank, of_all, world)),
     )
 
 

@@ -65,7 +65,8 @@ def collect_run(
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
-    evaluations = _evaluations(config, first, examination)
+    said = first.last.get("dataset", {}).get("validation_items") or 0
+    evaluations = Evaluations.of(config, (examination.of if examination else 0) or said)
     batch = config.global_batch_size if config else None
     taken = handed_out(ranks, chain(*agents.values()), resumed, batch, evaluations)
     close = tells_closely(agents.get(0, ()))
@@ -98,14 +99,6 @@ def collect_run(
         handed_out=taken,
     )
     return run, ranks
-
-
-def _evaluations(config: EffectiveConfig | None, first: RankLog, examination: Examination | None) -> Evaluations | None:
-    """Those that the plan has, where it is known; on as much as the examination found, or else as rank 0 says."""
-    interval, epochs = (config.get(key) if config else None for key in ("eval_interval_samples", "max_epoch"))
-    found = examination.of if examination else 0
-    items = found or first.last.get("dataset", {}).get("validation_items") or 0
-    return Evaluations(interval, epochs, items) if isinstance(interval, int) and isinstance(epochs, int) else None
 
 
 def _of_hosts(
