@@ -23,8 +23,8 @@ from pathlib import Path
 
 from proofmark.inference.case import InferenceParameters
 from proofmark.inference.engine.engines import Engines
+from proofmark.inference.outcome.rounds import full_batches
 from proofmark.inference.steps.pipeline import Pipeline
-from proofmark.inference.timing.rounds import full_batches
 from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.parts import Check

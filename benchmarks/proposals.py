@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from proofmark.automl.distance import Descriptor, distance_matrix
 from proofmark.automl.morphism.grow import random_growth
-from proofmark.automl.network.distance import Descriptor, distance_matrix
 from proofmark.automl.network.seeds import bottleneck_network
 from proofmark.automl.proposal import Finished, proposals
 

@@ -29,13 +29,13 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase
+from proofmark.training.feeding.batches import GlobalBatches
 from proofmark.training.feeding.fed import Fed, Requested
+from proofmark.training.feeding.loading import Data, RankLoader
 from proofmark.training.feeding.on_request import AHEAD
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.feeders import Feeders
-from proofmark.training.ranks.batches import GlobalBatches
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, RankLoader
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import AGENT, TrainingSpec

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from pydantic import ValidationError
 from threadpoolctl import threadpool_limits
 
+from proofmark.automl.distance import Descriptor
 from proofmark.automl.morphism.grow import KINDS, random_growth
 from proofmark.automl.morphism.operations import Operation
-from proofmark.automl.network.distance import Descriptor
 from proofmark.automl.network.flops import honest
 from proofmark.automl.network.graph import MOST_GROWN, Graph
 from proofmark.automl.network.hyperparameters import kernels, with_kernel

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from proofmark.automl.network.distance import Descriptor, Floats, distance_matrix, distances
+from proofmark.automl.distance import Descriptor, Floats, distance_matrix, distances
 from proofmark.automl.pool import best_and_last
 
 BETA = 2.576

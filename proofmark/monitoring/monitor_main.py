@@ -19,8 +19,8 @@ from typing import Any
 import psutil
 
 from proofmark.errors import ProofmarkError, named
+from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
-from proofmark.process.scratch.guard import guard
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.packages import ProcessorPackages

@@ -18,7 +18,7 @@ from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
 from proofmark.process.scratch.own_directory import remove
-from proofmark.process.temporary import temporary_name
+from proofmark.process.scratch.temporary import temporary_name
 from proofmark.process.warm.modules import start_module
 
 STACKS = 2.0

@@ -15,7 +15,7 @@ from typing import IO, NoReturn, Protocol
 
 import psutil
 
-from proofmark.process.temporary import remove_own_temporary_directory
+from proofmark.process.scratch.temporary import remove_own_temporary_directory
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""

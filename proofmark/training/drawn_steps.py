@@ -9,9 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-EVENT = "drawn"
-"""The event of the first agent's log with the numbers that it has drawn."""
-
 RUN = 3
 """Consecutive steps that are recorded at a place. A state of the optimizer that was made up to explain one update has
 a value or two to choose for each weight: it can't explain three."""

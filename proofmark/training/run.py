@@ -21,9 +21,9 @@ from proofmark.rules.scale import Scale
 from proofmark.training.case import TrainingCase
 from proofmark.training.job import follow, submit
 from proofmark.training.logged_run import LoggedRun
+from proofmark.training.logs.collect import collect
 from proofmark.training.logs.digests import digests_of
 from proofmark.training.logs.failure import diverged
-from proofmark.training.outcome.collect import collect
 from proofmark.training.outcome.kept import last_finished, of_training
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec

@@ -75,7 +75,7 @@ class TrainingSuite(Suite):
 
     def collect(self, run_dir: Path, record: TrainingRecord) -> TrainingRecord:
         """From the session's log and all ranks'."""
-        from proofmark.training.outcome.collect import collect
+        from proofmark.training.logs.collect import collect
 
         return collect(run_dir, seal=record.log)
 

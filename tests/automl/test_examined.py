@@ -23,7 +23,7 @@ from proofmark.errors import UsageError
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.vendor.contract import Processor
 
 GRAPH = small_network(size=8, width=4)

@@ -26,7 +26,7 @@ from proofmark.record.events.log import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.rules.legality import OverrideLayer
-from proofmark.training.ranks.heartbeat import read_heartbeat
+from proofmark.training.heartbeat import read_heartbeat
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
 from tests.automl.searches import ROOT

@@ -164,7 +164,7 @@ from dataclasses import replace
 
 import torch
 from proofmark.training.ranks import trainer
-from proofmark.training.ranks.batches import GlobalBatches
+from proofmark.training.feeding.batches import GlobalBatches
 from proofmark.vendor import TrainingAdapter
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.training.outcome.collect import collect
+from proofmark.training.logs.collect import collect
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.hardware.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer

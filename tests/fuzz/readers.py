@@ -39,7 +39,7 @@ from proofmark.rules.legality import OverrideLayer
 from proofmark.rules.yaml.strict import load_mapping, parse
 from proofmark.rules.yaml.typed import load_model
 from proofmark.training.job import LEAVES
-from proofmark.training.outcome.collect import collect as collect_training
+from proofmark.training.logs.collect import collect as collect_training
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.verification.judged import judge_again

@@ -25,10 +25,10 @@ from proofmark.launch.job_file import read_job
 from proofmark.launch.rank_result import rank_results
 from proofmark.process.dictation import Dictation
 from proofmark.rules.scale import Scale
+from proofmark.training.heartbeat import read_heartbeat
 from proofmark.training.node.stopwatch import Stopwatch
-from proofmark.training.outside.left import read_left
 from proofmark.training.ranks.checkpoint import verify
-from proofmark.training.ranks.heartbeat import read_heartbeat
+from proofmark.training.ranks.left import read_left
 from proofmark.vendor.introduction import asking as introduction
 from tests.fuzz import inputs, samples
 from tests.unit.inference.test_remote_engine import Peer

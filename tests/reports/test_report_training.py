@@ -11,8 +11,8 @@ import pytest
 
 from proofmark.record.parts import Monitoring
 from proofmark.record.provenance import Host
-from proofmark.training.logs.stragglers import SECONDS, STEPS, too_short
 from proofmark.training.outcome.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
+from proofmark.training.outcome.stragglers import SECONDS, STEPS, too_short
 from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import summary_lines

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from proofmark.errors import StepError
-from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.feeding.loading import RankLoader
 from suites.data.images.image_folder import random_box
 from suites.data.images.loaders import image_dataset, image_loader
 from suites.data.loading import BatchDataset, BatchLoader

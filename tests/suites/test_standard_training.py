@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.feeding.loading import RankLoader
 from tests.suites.conftest import config_of
 from tests.suites.test_training_cases import CLASSES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proofmark.process.temporary import temporary_directory
+from proofmark.process.scratch.temporary import temporary_directory
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proofmark.automl.network.distance import Descriptor
+from proofmark.automl.distance import Descriptor
 from proofmark.automl.network.flops import compatible, honest
 from proofmark.automl.network.graph import Graph, parse_graph
 from proofmark.automl.network.hyperparameters import with_dropout, with_kernel

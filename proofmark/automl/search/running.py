@@ -15,7 +15,7 @@ from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.process.scratch.own_directory import remove
-from proofmark.training.ranks.heartbeat import SETUP, Heartbeat, read_heartbeat
+from proofmark.training.heartbeat import SETUP, Heartbeat, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
 
 HEARTBEAT = ".heartbeat"

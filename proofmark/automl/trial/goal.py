@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.ranks.loading import OnDemand
+    from proofmark.training.feeding.loading import OnDemand
     from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
 

@@ -24,8 +24,8 @@ from proofmark.process.lifetime import end_with
 from proofmark.process.memory import keep_freed
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.logs.rank_log import ISOLATED
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor import torch_extensions

@@ -20,9 +20,9 @@ from proofmark.process.wall_clock import now
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Requested
+from proofmark.training.feeding.loading import Data, Planned, plan_of
 from proofmark.training.feeding.on_request import AHEAD
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, Planned, plan_of
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer

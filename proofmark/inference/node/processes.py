@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from proofmark.inference.node.spec import OWN_DIRECTORY, CaseSpec
+from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
+from proofmark.inference.outcome.kept import OWN_DIRECTORY
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.scratch.own_directory import lay_open

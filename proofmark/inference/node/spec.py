@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from proofmark.launch.spec import RunSpec
 from proofmark.process.answering.silence import Patience
 
-OWN_DIRECTORY = "engine-"
-"""How the name of the directory begins that is the engine's own; the rest of it is drawn."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class CaseSpec(RunSpec):

@@ -13,9 +13,9 @@ from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.kept import home_of
 from proofmark.inference.outcome.record import STEPS, Accuracy, Measurement, RunRecord, Score, Step, Validated
+from proofmark.inference.outcome.rounds import full_batches, measurement_of
 from proofmark.inference.outcome.verdict import judge
 from proofmark.inference.outside import timed_outside
-from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import monitoring_of
 from proofmark.record.begun import envelope_of, how_far, identity_of

@@ -6,12 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.inference.node.spec import OWN_DIRECTORY
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import LOG_FILE
 from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig
+
+OWN_DIRECTORY = "engine-"
+"""How the name of the directory begins that is the engine's own; the rest of it is drawn."""
 
 ARTIFACTS = {"*.onnx": "the exported model", f"{OWN_DIRECTORY}*": "the compiled engine"}
 """What a run leaves beside its results: large, and made again by the next one."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from proofmark.inference.outcome.record import Measurement, RunRecord, Score
+from proofmark.inference.outcome.rounds import margin
 from proofmark.inference.outcome.surplus import surplus
 from proofmark.inference.outcome.validated import held_to, unvalidated
-from proofmark.inference.timing.rounds import margin
 from proofmark.literal import literal
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed

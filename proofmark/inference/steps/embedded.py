@@ -11,7 +11,7 @@ from proofmark.inference.recipe import Recipe
 from proofmark.record.events.log import LOG_FILE, Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.contract import Processor
 
@@ -93,7 +93,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     import torch
     from safetensors.torch import save_file
 
-    from proofmark.training.ranks.loading import Data
+    from proofmark.training.feeding.loading import Data
     from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 

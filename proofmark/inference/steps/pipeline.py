@@ -6,21 +6,18 @@ import inspect
 import math
 import random
 import tempfile
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.errors import StepError
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.engine.engine_process import EngineFailed
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
-from proofmark.inference.failure import LONGEST, failure_text
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
 from proofmark.inference.steps.reference import Reference, framework_reference, rehearse_shortfall
+from proofmark.inference.steps.step_ending import Undeclared, Unsupported, step_ended
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.honesty_round import HonestyRound
@@ -57,14 +54,6 @@ if TYPE_CHECKING:
 Report = Callable[..., None]
 
 
-class _Unsupported(StepError):
-    """What is asked for is not among what the vendor declares."""
-
-
-class _Undeclared(StepError):
-    """It worked, and the vendor does not declare it: declarations are strict both ways."""
-
-
 @dataclass(eq=False)
 class Pipeline:
     """What the steps of one case run hand on to each other, inside the case's own process."""
@@ -88,31 +77,9 @@ class Pipeline:
 
     def run(self, step: str) -> dict[str, Any]:
         """Run a step; how it ended is the answer."""
-        outcome: dict[str, Any] = {"status": "done", "reason": None, "kind": None, "detail": None}
-        undeclared = self._undeclared() if step in ("compile", "engine_inference") else None
-        try:
-            getattr(self, step)()
-        except _Unsupported as error:
-            outcome |= {"status": "failed", "reason": str(error), "kind": "unsupported"}
-        except _Undeclared as error:
-            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
-            undeclared = None
-        except EngineFailed as error:
-            outcome |= {"status": "failed", "reason": str(error), "kind": "error", "detail": error.detail}
-        except StepError as error:
-            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
-        except Exception as error:  # noqa: BLE001 (cases may raise anything)
-            traceback.print_exc()  # to worker.log
-            own = [Path(inspect.getfile(type(self.case))).resolve().parent]
-            outcome |= {"status": "failed", "reason": failure_text(error, own), "kind": "error"}
-            outcome["detail"] = traceback.format_exc()
-        outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
-        if outcome["status"] == "failed" and undeclared:
-            reason = (
-                f"compiler {self.config.compiler} does not declare {undeclared}, and it failed: {outcome['reason']}"
-            )
-            outcome |= {"reason": reason, "kind": "unsupported"}
-        return outcome
+        lacks = self._undeclared() if step in ("compile", "engine_inference") else None
+        undeclared = f"compiler {self.config.compiler} does not declare {lacks}, and it failed" if lacks else None
+        return step_ended(getattr(self, step), Path(inspect.getfile(type(self.case))).resolve().parent, undeclared)
 
     def data_and_model(self) -> None:
         """Step 2: unless `no_validation`, the model; the loader; what both are held to at once; the model's weights.
@@ -123,7 +90,7 @@ class Pipeline:
         config, model = self.config, None
         vendor = self.found.vendor
         if self.compiler is None and (why := lacks_torch(vendor, vendor.torch_device())):
-            raise _Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
+            raise Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
         if not config.no_validation:
             self._seed()
             model = made_model(self.case, config).eval()
@@ -197,7 +164,7 @@ class Pipeline:
         vendor, precision = self.found.vendor, self.config.effective_precision
         tested = precision if precision in vendor.framework_precisions else "fp32"
         if self.compiler is None and tested != precision:
-            raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
+            raise Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
         if tested != "fp32":
             self._measure_framework("framework_fp32", "fp32", rounds=1)
         self.log.write("framework_precision", precision=tested)
@@ -258,7 +225,7 @@ class Pipeline:
         rounds = self._rounds()
         measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=self._engines_like())
         if self._undeclared():
-            raise _Undeclared(
+            raise Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
                 f"add it to the compiler's precisions{self._listed()}"
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from proofmark.inference.outcome.record import Round
+from proofmark.inference.outcome.rounds import core_of
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.honesty_round import HonestyRound
-from proofmark.inference.timing.rounds import core_of
 from proofmark.inference.timing.timing import Timing
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import LOOKED_AT

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
+from proofmark.inference.outcome.rounds import full_batches as paces_of
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.loop import TimedRound, timed_round
-from proofmark.inference.timing.rounds import full_batches as paces_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import AT_ONCE, farthest
 from proofmark.measuring.fresh_pace import Round, fresh_pace

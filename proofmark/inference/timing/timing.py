@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
 from proofmark.inference.outcome.record import Round
+from proofmark.inference.outcome.rounds import round_of
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
-from proofmark.inference.timing.rounds import round_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed

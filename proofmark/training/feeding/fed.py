@@ -22,7 +22,7 @@ from proofmark.process.shared_memory.layout import read_layout
 from proofmark.process.shared_memory.slots import Slot
 from proofmark.record.parts import Identity
 from proofmark.training.feeding import words
-from proofmark.training.ranks.loading import ahead, plan_of
+from proofmark.training.feeding.loading import ahead, plan_of
 
 if TYPE_CHECKING:
     from proofmark.case import Batch

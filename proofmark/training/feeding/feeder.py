@@ -36,8 +36,8 @@ from proofmark.vendor import torch_extensions
 if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.batches import Share
-    from proofmark.training.ranks.loading import Planned
+    from proofmark.training.feeding.batches import Share
+    from proofmark.training.feeding.loading import Planned
 
 
 class Feeder:
@@ -159,7 +159,7 @@ def main() -> NoReturn:
 
 
 def _made(spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts, requests: socket.socket) -> Feeder:
-    from proofmark.training.ranks.loading import Planned, ahead
+    from proofmark.training.feeding.loading import Planned, ahead
 
     config = EffectiveConfig.from_dict(spec.config)
     log_from(config.host.log_level)

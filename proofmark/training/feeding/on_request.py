@@ -17,7 +17,7 @@ from proofmark.training.feeding.shelf import Shelf
 
 if TYPE_CHECKING:
     from proofmark.training.case import TrainingData
-    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.feeding.loading import RankLoader
 
 AHEAD = 2
 """Batches that lie ready. The rank is heard when no more may: of the words that it can have said by then, and of what
@@ -149,7 +149,7 @@ def _serve(
     setting: str,
     counted: Callable[[int], None],
 ) -> None:
-    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.feeding.loading import RankLoader
 
     try:
         OnRequest(RankLoader(data(), workers, ahead=AHEAD), rank, largest, setting, counted).feed()

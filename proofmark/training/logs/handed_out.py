@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from proofmark.record.events.log import Event
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.node.feeders import EVENT
+from proofmark.training.outcome.event_types import FED
 from proofmark.training.outcome.examined import HandedOut, Taken
 
 AHEAD = 2
@@ -65,7 +65,7 @@ def handed_out(
         global_batch: samples of a step; without it no rank's part of the plan is known.
         evaluations: that the plan has.
     """
-    fed = {event["rank"]: event for event in agents if event["event"] == EVENT}
+    fed = {event["rank"]: event for event in agents if event["event"] == FED}
     begin, end = (ranks[0].last.get(kind) if ranks else None for kind in ("train_begin", "train_end"))
     if begin is None or end is None or fed.keys() != {log.rank for log in ranks}:
         return None

@@ -6,35 +6,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.monitoring.summary import Window, monitoring_of
+from proofmark.record.events.log import Event
 from proofmark.record.parts import Monitoring, Series
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.outcome.event_types import MONITOR_FAILED, WATCHED
 
 NODES = 16
 """Whose readings over time are in a record; the others' are in their monitors' logs alone."""
 
 
-def monitored(
-    directory: Path,
-    windows: Mapping[int, Window | None],
-    items: int,
-    failures: Mapping[int, Sequence[str]],
-    skews: Sequence[float],
+def monitoring(
+    directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
 ) -> Monitoring | None:
-    """What all monitors of a run saw; None if no node had one.
+    """What all monitors of a run saw, each while its node's first rank trained; None if no node had one.
 
     Args:
         directory: the run's folder.
-        windows: of every node by its number, first and last moment of training by its own clock.
-        items: items that training went through, over all nodes.
-        failures: what was wrong with a node's monitor, as its agent wrote it down.
+        ranks: the logs of all ranks.
+        agents: each node's agent's events: what was wrong with a monitor, and how long its ranks trained at least.
         skews: seconds that each node's clock is ahead; empty for none. Series are laid over those of the first node.
     """
+    firsts = {log.node: log for log in reversed(ranks)}
+    items = next((log.trained() for log in ranks if log.rank == 0), 0)
     seen: dict[int, Monitoring | None] = {}
-    for node, window in windows.items():
-        log = directory / f"noderank{node}" / "monitor.jsonl"
-        found = monitoring_of(log, window, items, failures.get(node, ()))
+    for node, events in agents.items():
+        failures = [event["reason"] for event in events if event["event"] == MONITOR_FAILED]
+        window = _window(firsts[node], events) if node in firsts else None
+        found = monitoring_of(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures)
         ahead = skews[node] - skews[0] if node < len(skews) else 0.0
-        seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
+        seen[node] = found if found is None or len(agents) == 1 else _one_of_many(node, found, ahead)
     return _together(seen, items)
+
+
+def _window(first: RankLog, agent: Sequence[Event]) -> Window | None:
+    """First and last moment of training, as a node's first rank says; no shorter than its agent saw it last."""
+    said, seen = first.window(), next((event for event in reversed(agent) if event["event"] == WATCHED), None)
+    if said is None or seen is None:
+        return said
+    begin, end = said
+    looked = float(seen["time"])  # right after the end
+    return min(begin, looked - seen["least"]), max(end, looked - (seen["most"] - seen["least"]))
 
 
 def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:

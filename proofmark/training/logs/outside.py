@@ -10,9 +10,7 @@ from proofmark.record.events.types import fields_of
 from proofmark.record.parts import Check, Identity
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.drawn_steps import EVENT as DRAWN
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outcome.checks import (
     CLOCK,
     CLOSE,
@@ -27,9 +25,9 @@ from proofmark.training.outcome.checks import (
     keeps_the_sessions_time,
     keeps_time,
 )
+from proofmark.training.outcome.event_types import DRAWN, EXAMINED, WATCHED
 from proofmark.training.outcome.examined import Examination, Examined, HandedOut, Standing
 from proofmark.training.outcome.replay_checks import takes_steps
-from proofmark.training.outside.examination import EVENT as EXAMINED
 
 AGENT = "the agent's clock"
 LOOSE = f"the ranks: the agent's clock does not tell their time to {100 * CLOSE:g} % of it"

@@ -24,19 +24,19 @@ from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.process.scratch.quota import Quota
-from proofmark.process.temporary import remove_own_temporary_directory
+from proofmark.process.scratch.temporary import remove_own_temporary_directory
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
-from proofmark.training.drawn_steps import EVENT as DRAWN
 from proofmark.training.drawn_steps import draw
+from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.node.stopwatch import Stopwatch
+from proofmark.training.outcome.event_types import DRAWN
 from proofmark.training.outside.examination import examine
-from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, CHANCES, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host, too_many_loaders, usable_cores

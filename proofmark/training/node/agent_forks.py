@@ -24,7 +24,7 @@ IMPORTED = (
     "torch._dynamo",  # an optimizer's first step imports it
     "proofmark.training.outside.metric",
     "proofmark.training.feeding.fed",
-    "proofmark.training.ranks.loading",
+    "proofmark.training.feeding.loading",
     "proofmark.training.ranks.trainer",
 )
 """What an agent and each of its ranks import."""

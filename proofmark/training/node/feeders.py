@@ -25,11 +25,9 @@ from proofmark.process.warm.process import Forked
 from proofmark.record.events.log import EventLog
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.node.agent_forks import Ends
+from proofmark.training.outcome.event_types import FED
 
 MODULE = "proofmark.training.feeding.feeder"
-
-EVENT = "fed"
-"""The event of the agent's log with what a rank was handed out."""
 
 ENDING = 10.0
 """Seconds that they get to hear what their ranks have said last."""
@@ -135,7 +133,7 @@ class Feeders:
                 before, end = self._before.get(rank, _Seen(0, 0, 0)), self._seen.get(rank)
                 seen = {"before": before.samples, "by_the_end": end and end.laid}
                 evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
-                self._log.write(EVENT, rank=rank, **taken, **seen, **evaluated)
+                self._log.write(FED, rank=rank, **taken, **seen, **evaluated)
             else:
                 cause = cause_of_death(process.returncode)
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")

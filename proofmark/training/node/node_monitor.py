@@ -9,11 +9,9 @@ from pathlib import Path
 
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events.log import EventLog
+from proofmark.training.outcome.event_types import MONITOR_FAILED
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.environment import environment_of
-
-FAILED = "monitor_failed"
-"""The event in the agent's log that says what was wrong with it."""
 
 
 class NodeMonitor:
@@ -40,7 +38,7 @@ class NodeMonitor:
 
     def _tell(self, trouble: str) -> None:
         with contextlib.suppress(OSError):  # a full disk; the training has something to say of that itself
-            self._log.write(FAILED, reason=trouble)
+            self._log.write(MONITOR_FAILED, reason=trouble)
 
 
 def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:

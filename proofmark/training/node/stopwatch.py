@@ -10,14 +10,7 @@ from time import monotonic  # by name, before a vendor's monitor code is there: 
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import Event, EventLog
 from proofmark.training.logs.tail import Tail
-
-EVENT = "watched"
-"""The event of the agent's log with the least and the most seconds that rank 0's training can have taken, to its end
-and to its last evaluation, or to the end that what was handed out is counted by; the last one counts."""
-
-CONTENTION = "contention"
-"""The event of the agent's log with what others took of this machine's cores from the look that saw training begin to
-the first one after its end; the last one counts."""
+from proofmark.training.outcome.event_types import CONTENTION, WATCHED
 
 BEGIN, EVALUATION, END = "train_begin", "evaluation", "train_end"
 """What is looked for in the rank's log."""
@@ -105,7 +98,7 @@ class Stopwatch:
         if self._log is None:
             return
         evaluated = {} if self._evaluated is None else {"to_evaluation": self._since(began, self._evaluated)}
-        self._log.write(EVENT, least=self.least, most=self.most, **evaluated)
+        self._log.write(WATCHED, least=self.least, most=self.most, **evaluated)
 
     def _write_contention(self) -> None:
         if self._log is not None and self._meter is not None and self.ended and not self._metered:

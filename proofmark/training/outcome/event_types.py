@@ -172,6 +172,26 @@ class _Examined(Typed):
     steps: NotRequired[list[_Replayed]]
 
 
+DRAWN = "drawn"
+"""The numbers that the first agent has drawn."""
+
+WATCHED = "watched"
+"""The least and the most seconds that rank 0's training can have taken, to its end and to its last evaluation, or to
+the end that what was handed out is counted by; the last one counts."""
+
+CONTENTION = "contention"
+"""What others took of the agent's machine's cores, from the look that saw training begin to the first one after its
+end; the last one counts."""
+
+FED = "fed"
+"""What a rank was handed out."""
+
+EXAMINED = "examined"
+"""What was found of the last weights."""
+
+MONITOR_FAILED = "monitor_failed"
+"""What was wrong with the node's monitor."""
+
 AGENT_EVENTS = EventReader(
     {
         "agent_begin": Annotated[Typed, fits(Host)],
@@ -179,12 +199,12 @@ AGENT_EVENTS = EventReader(
         "rank_ended": _Ended,
         "hang": _Hang,
         "stopped": Typed,
-        "monitor_failed": Reason,
-        "drawn": _Drawn,
-        "watched": _Watched,
-        "contention": Annotated[Typed, fits(Contention)],
-        "fed": _Fed,
-        "examined": _Examined,
+        MONITOR_FAILED: Reason,
+        DRAWN: _Drawn,
+        WATCHED: _Watched,
+        CONTENTION: Annotated[Typed, fits(Contention)],
+        FED: _Fed,
+        EXAMINED: _Examined,
     }
 )
 """Events of a node's agent."""

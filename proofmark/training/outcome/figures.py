@@ -14,9 +14,9 @@ from proofmark.record.common_figures import cost, fact, honesty, quality, troubl
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.rules.aims import Aim, slug, worst
-from proofmark.training.logs.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 from proofmark.training.outcome.over_runs import tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
+from proofmark.training.outcome.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 
 TOO_SHORT = f"too little was trained to compare by it: at least {SECONDS:g} s and {STEPS} steps"
 """Without the seconds that it took: reasons are not withheld."""

@@ -11,10 +11,8 @@ from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.record.events.log import EventLog
+from proofmark.training.outcome.event_types import EXAMINED
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
-
-EVENT = "examined"
-"""The event of the agent's log with what was found."""
 
 LOG = "examiner.log"
 """What the process printed."""
@@ -57,7 +55,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
         child.kill()
         pipe.close()
         _clear(directory)
-    log.write(EVENT, **found)
+    log.write(EXAMINED, **found)
 
 
 def _steps(directory: Path) -> list[Path]:

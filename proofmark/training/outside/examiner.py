@@ -55,9 +55,9 @@ def _examined(spec: TrainingSpec, directory: Path, digest: str, until: float) ->
     Raises:
         StepError: what was left is not whole, or the data isn't there.
     """
-    from proofmark.training.outside.left import digest_of, read_left
     from proofmark.training.outside.metric import evaluated, filled, shown
     from proofmark.training.outside.replay import Replay
+    from proofmark.training.ranks.left import digest_of, read_left
 
     config = EffectiveConfig.from_dict(spec.config)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()

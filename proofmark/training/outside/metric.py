@@ -13,7 +13,7 @@ import torch
 from proofmark.metric import Scoring
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingData
-from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.feeding.loading import RankLoader
 from proofmark.training.ranks.model.evaluation import as_scored
 from proofmark.training.ranks.model.own import named_weights
 

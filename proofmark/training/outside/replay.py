@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
 from proofmark.plain_json import is_regular_file
+from proofmark.training.feeding.batches import GlobalBatches, Share
+from proofmark.training.feeding.loading import RankLoader
 from proofmark.training.outside.gradients import Compared
-from proofmark.training.outside.left import read_left
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.updates import Updates
 from proofmark.training.outside.vectors import Tensors, apart, fill, finite
-from proofmark.training.ranks.batches import GlobalBatches, Share
-from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.ranks.left import read_left
 from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
 from proofmark.training.ranks.model.strategy import Place, on_device
 from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF, STATE, STEP, WHICH, TrainingSpec

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from proofmark.training.outside.left import FORMS
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.vectors import MOST, Tensors, apart, fill
+from proofmark.training.ranks.left import FORMS
 
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig

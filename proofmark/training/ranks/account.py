@@ -14,7 +14,7 @@ from proofmark.training.ranks.model.strategy import Place, summed
 
 if TYPE_CHECKING:
     from proofmark.record.events.log import EventLog
-    from proofmark.training.ranks.heartbeat import HeartbeatWriter
+    from proofmark.training.heartbeat import HeartbeatWriter
     from proofmark.training.ranks.stepper import Stepper
 
 

@@ -22,9 +22,9 @@ from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.logs.gist import raised
 from proofmark.training.logs.rank_log import ISOLATED
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.contract import Vendor, lacks_torch
@@ -87,9 +87,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
 
     from proofmark.measuring.precision import use_tf32
     from proofmark.training.feeding.fed import Fed, Requested
+    from proofmark.training.feeding.loading import Data
     from proofmark.training.feeding.on_request import AHEAD
-    from proofmark.training.outside.left import leave_weights
-    from proofmark.training.ranks.loading import Data
+    from proofmark.training.ranks.left import leave_weights
     from proofmark.training.ranks.model.own import make_fresh
     from proofmark.training.ranks.trainer import Trainer
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from proofmark.training.drawn_steps import RUN, DrawnSteps
-from proofmark.training.outside.left import save_whole
+from proofmark.training.ranks.left import save_whole
 from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.own import named_gradients, named_state, named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped

@@ -13,10 +13,10 @@ from proofmark.training.resuming import trained_by
 if TYPE_CHECKING:
     from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.feeding.loading import Data
     from proofmark.training.ranks.account import Account, Position
     from proofmark.training.ranks.checkpoint import Checkpoints
     from proofmark.training.ranks.clock import Clock
-    from proofmark.training.ranks.loading import Data
     from proofmark.training.ranks.stepper import Stepper
     from proofmark.training.spec import TrainingSpec
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.batches import Share
+    from proofmark.training.feeding.batches import Share
     from proofmark.training.ranks.recording import Recorder
     from proofmark.vendor.adapter import TrainingAdapter
 

@@ -15,13 +15,13 @@ from proofmark.process.log_level import LOGGER
 from proofmark.process.memory import heap_left_alone
 from proofmark.record.events.log import EventLog
 from proofmark.record.identity import identify
-from proofmark.training.outside.left import digest_of, last_weights
+from proofmark.training.feeding.batches import Share
+from proofmark.training.feeding.loading import Data
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.account import Account, Position
-from proofmark.training.ranks.batches import Share
 from proofmark.training.ranks.clock import Clock
 from proofmark.training.ranks.goal import Goal, Target
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data
+from proofmark.training.ranks.left import digest_of, last_weights
 from proofmark.training.ranks.model.evaluation import Evaluated, as_fields, evaluate
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.referee import Referee

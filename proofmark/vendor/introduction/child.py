@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import ProofmarkError, named
+from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
-from proofmark.process.scratch.guard import guard
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software

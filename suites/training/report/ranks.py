@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proofmark.training.logs.stragglers import host_name
 from proofmark.training.outcome.record import Rank, SeedRun
+from proofmark.training.outcome.stragglers import host_name
 from reports.content import text
 
 MOST = 64

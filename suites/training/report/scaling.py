@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofmark.record.comparison import Comparison
-from proofmark.training.logs.stragglers import too_short
+from proofmark.training.outcome.stragglers import too_short
 from reports.content import text
 from reports.content.view import Shown, missing
 from suites.training.report.view import TrainingView

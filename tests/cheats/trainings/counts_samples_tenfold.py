@@ -1,6 +1,6 @@
 """Counts ten samples for each that it trains on."""
 
-from proofmark.training.ranks.batches import GlobalBatches
+from proofmark.training.feeding.batches import GlobalBatches
 from proofmark.vendor import TrainingAdapter
 
 VERDICT, REASON = "FAIL_HONESTY", "in which the plan has"

@@ -6,9 +6,9 @@ import random
 
 from hypothesis import strategies as st
 
+from proofmark.automl.distance import Descriptor, distances
 from proofmark.automl.morphism.grow import random_growth
 from proofmark.automl.morphism.operations import Operation
-from proofmark.automl.network.distance import Descriptor, distances
 from proofmark.automl.network.graph import IMAGE, Graph
 from proofmark.automl.network.layers import (
     Add,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from proofmark.automl.distance import Descriptor, Word, distance_matrix, distances
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, Wider
-from proofmark.automl.network.distance import Descriptor, Word, distance_matrix, distances
 from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.seeds import bottleneck_network, small_network
 from tests.unit.automl.graphs import chances, distance, random_chain, random_graph

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from proofmark.automl.distance import Descriptor, distances
 from proofmark.automl.morphism.grow import grown, random_growth
 from proofmark.automl.morphism.operations import Deeper, Wider
-from proofmark.automl.network.distance import Descriptor, distances
 from proofmark.automl.network.flops import honest
 from proofmark.automl.network.graph import IMAGE, Graph
 from proofmark.automl.network.layers import BatchNorm, Convolution, Dense, GlobalAveragePool, Node, Relu

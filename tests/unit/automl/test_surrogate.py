@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from proofmark.automl.network.distance import Descriptor
+from proofmark.automl.distance import Descriptor
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.pool import MOST, best_and_last
 from proofmark.automl.surrogate import BETA, Surrogate

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from proofmark.inference.outcome.rounds import full_batches
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
-from proofmark.inference.timing.rounds import full_batches
 from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.fresh_pace import fresh_pace
 from proofmark.measuring.mixed import FEW, Mixed

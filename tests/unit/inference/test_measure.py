@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+from proofmark.inference.outcome.rounds import measurement_of
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
-from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.timing.timing import LEAST_BATCHES
 from proofmark.metric import Mean, Scoring
 from proofmark.record.events.log import Event, EventLog, read_events

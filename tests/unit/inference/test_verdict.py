@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from proofmark.errors import Problem
 from proofmark.inference.outcome.record import STEPS, Measurement, RunRecord
+from proofmark.inference.outcome.rounds import WITHIN
 from proofmark.inference.outcome.verdict import ALIKE, REQUIRED_CHECKS, TIMED_CHECKS, judge
-from proofmark.inference.timing.rounds import WITHIN
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import rate
 from proofmark.measuring.window import FOO_TIME_EXPECTED

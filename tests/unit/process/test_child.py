@@ -17,7 +17,7 @@ import pytest
 from proofmark.process import child as child_module
 from proofmark.process.child import Child
 from proofmark.process.lifetime import MARK, WITHIN, end_marked
-from proofmark.process.temporary import temporary_directory
+from proofmark.process.scratch.temporary import temporary_directory
 
 Start = Callable[..., Child]
 

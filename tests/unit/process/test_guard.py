@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.process import guard
 from proofmark.process.lifetime import MARK
-from proofmark.process.scratch import guard
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 from tests.waiting import until
 

@@ -19,8 +19,8 @@ from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data
+from proofmark.training.feeding.loading import Data
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec

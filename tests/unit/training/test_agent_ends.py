@@ -15,8 +15,8 @@ import pytest
 
 from proofmark.record.events.log import read_events
 from proofmark.record.integrity.manifest import artifacts
+from proofmark.training.heartbeat import PHASES
 from proofmark.training.node.agent import Watch
-from proofmark.training.ranks.heartbeat import PHASES
 from proofmark.training.spec import TrainingSpec
 from tests.disks import nest
 

@@ -8,7 +8,7 @@ import torch  # noqa: F401 (its import would exceed the first example's deadline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.training.ranks.batches import GlobalBatches, Share, evaluation_batches
+from proofmark.training.feeding.batches import GlobalBatches, Share, evaluation_batches
 
 SIZES = {"items": st.integers(1, 60), "global_batch": st.integers(1, 20), "world": st.integers(1, 5)}
 

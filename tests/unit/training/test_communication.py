@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from proofmark.training.logs.rank_figures import figures_of
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _figures
 from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.training.communicating import SLEEP, WAYS
@@ -86,8 +86,8 @@ def test_one_process_has_nobody_to_talk_to() -> None:
 
 def rank(communication: dict[str, Any] | None) -> Any:
     totals = {"compute_seconds": 40.0, "data_seconds": 1.0, "clock": 2, "communication": communication}
-    return _figures(RankLog(3).take([{"event": "train_begin"}, {"event": "steps", **totals, "losses": [1.0], "first": 1,
-        "step": 1, "epoch": 0, "samples": 1, "time": 0.0, "learning_rate": 0.1}]))  # fmt: skip
+    steps = {"event": "steps", **totals, "losses": [1.0], "first": 1, "step": 1, "epoch": 0, "samples": 1}
+    return figures_of(RankLog(3).take([{"event": "train_begin"}, steps | {"time": 0.0, "learning_rate": 0.1}]))
 
 
 def test_the_share_is_that_of_the_measured_steps() -> None:

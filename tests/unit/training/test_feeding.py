@@ -24,6 +24,7 @@ from proofmark.training.feeding import shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
 from proofmark.training.feeding.feeder import Feeder
+from proofmark.training.feeding.loading import Planned
 from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.outside import FEEDERS, standing
 from proofmark.training.logs.rank_log import RankLog
@@ -31,7 +32,6 @@ from proofmark.training.node import feeders as node_feeders
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.outcome.examined import HandedOut
 from proofmark.training.outcome.verdict import judge
-from proofmark.training.ranks.loading import Planned
 from tests.training_records import make_run, make_training
 from tests.unit.training.tokens import ITEMS, KNOWN, Sequences, Tokens
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.training.ranks.heartbeat import HeartbeatWriter, read_heartbeat
+from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proofmark.errors import StepError
-from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.feeding.loading import RankLoader
 from tests.unit.training.tokens import Sequences
 
 if TYPE_CHECKING:

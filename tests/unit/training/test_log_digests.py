@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from proofmark.record.integrity.chain import ChainedLog
+from proofmark.training.logs.collect import _changed
 from proofmark.training.logs.digests import changed_since, digests_of
-from proofmark.training.outcome.collect import _changed
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import torch
 from proofmark.errors import StepError
 from proofmark.training.feeding import on_request, shelf, words
 from proofmark.training.feeding.fed import Requested
+from proofmark.training.feeding.loading import RankLoader
 from proofmark.training.feeding.on_request import OnRequest
-from proofmark.training.ranks.loading import RankLoader
 from proofmark.training.ranks.walled import wall_of_rank
 from tests.unit.training.test_feeding import equal
 from tests.unit.training.tokens import ITEMS, Sequences

@@ -33,9 +33,9 @@ from proofmark.training.outcome.replay_checks import takes_steps
 from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.gradients import Compared
-from proofmark.training.outside.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
+from proofmark.training.ranks.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.spec import BEFORE, RANDOM, RANDOM_OF, STEP, WEIGHTS, WHICH, TrainingSpec

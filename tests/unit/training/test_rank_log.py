@@ -13,8 +13,8 @@ from proofmark.record.events.log import Event, read_events
 from proofmark.record.events.types import EventReader
 from proofmark.record.parts import FIRST
 from proofmark.training.logs.handed_out import handed_out
+from proofmark.training.logs.hosts import contention_of
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _contention
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 
@@ -68,5 +68,5 @@ def test_a_data_set_of_no_size_is_damage_and_no_traceback(tmp_path: Path, items:
 
 def test_a_processor_without_a_clock_is_no_traceback(tmp_path: Path) -> None:
     event = {"event": "contention", "others": 0, "stolen": 0.0, "idle": 1.0}
-    seen = _contention([list(read(tmp_path, event, reader=AGENT_EVENTS))])
+    seen = contention_of([list(read(tmp_path, event, reader=AGENT_EVENTS))])
     assert seen is not None and seen.clock_mhz is None and seen.others == 0.0

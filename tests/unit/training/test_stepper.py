@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from proofmark.training.feeding.batches import Share
 from proofmark.training.ranks import stepper
-from proofmark.training.ranks.batches import Share
 from proofmark.training.ranks.communication import EVERY, CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.stepper import Stepper

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
 from proofmark.training.logs import tail
-from proofmark.training.node.stopwatch import CONTENTION, EVENT, Stopwatch
+from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
+from proofmark.training.outcome.event_types import CONTENTION, WATCHED
 
 TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
 TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)
@@ -65,7 +66,7 @@ class Played:
 
     def seen(self) -> list[tuple[float, float]]:
         """What it wrote down."""
-        return [(e["least"], e["most"]) for e in read_events(self._agent.path) if e["event"] == EVENT]
+        return [(e["least"], e["most"]) for e in read_events(self._agent.path) if e["event"] == WATCHED]
 
 
 def test_what_others_took_is_the_agents_own_word(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -
         played.write(*kinds)
         played.look(float(at))
     assert played.counted == [3.0, 5.0]
-    (event,) = (e for e in read_events(played._agent.path) if e["event"] == EVENT)
+    (event,) = (e for e in read_events(played._agent.path) if e["event"] == WATCHED)
     assert (event["to_evaluation"], event["least"], event["most"]) == ([3.0, 5.0], 5.0, 7.0)
     (tmp_path / "bare").mkdir()
     bare = Played(tmp_path / "bare")
@@ -117,7 +118,7 @@ def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -
     bare.write(END)
     bare.look(2.0)
     assert bare.counted == [2.0]
-    (event,) = (e for e in read_events(bare._agent.path) if e["event"] == EVENT)
+    (event,) = (e for e in read_events(bare._agent.path) if e["event"] == WATCHED)
     assert event["to_evaluation"] == [0.0, 2.0], "an evaluation that is told of later could have come at any time"
 
 
@@ -128,7 +129,7 @@ def test_nothing_that_comes_after_the_end_is_counted_but_by_another_end(tmp_path
         played.write(*kinds)
         played.look(float(at))
     assert played.counted == [1.0, 5.0] and played.seen()[-1] == (4.0, 5.0)
-    *_, event = (e for e in read_events(played._agent.path) if e["event"] == EVENT)
+    *_, event = (e for e in read_events(played._agent.path) if e["event"] == WATCHED)
     assert event["to_evaluation"] == [4.0, 5.0], "what is handed out by the end the evaluation came after"
 
 

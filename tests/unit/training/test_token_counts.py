@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.logs.collect import _figures
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run
-from proofmark.training.outcome.collect import _figures
 from proofmark.training.outcome.over_runs import tokens_over
 from proofmark.training.outcome.record import Rates, SeedRun
 from tests.training_records import make_run, make_training

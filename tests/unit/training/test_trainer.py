@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from proofmark.errors import StepError
 from proofmark.record.events.log import read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.training.tokens import WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on

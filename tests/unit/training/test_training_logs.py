@@ -18,14 +18,17 @@ from proofmark.record.events.log import CORRUPT, EventLog, read_events
 from proofmark.record.parts import Flops
 from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.logs.collect import _damaged_agents, _rounds, _utilisation
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, failure_of
 from proofmark.training.logs.gist import gist, raised
+from proofmark.training.logs.hosts import contention_of
 from proofmark.training.logs.outside import clock_checks, least_seconds, tells_closely
+from proofmark.training.logs.rank_figures import figures_of
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _contention, _figures, _of_first, _rates, _Since, _times
+from proofmark.training.logs.run_durations import SinceBegin, durations, rates_of
+from proofmark.training.logs.seed_run import _of_first
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
-from proofmark.training.outcome.collect import _damaged_agents, _rounds, _utilisation
 from proofmark.training.outcome.event_types import SESSION_EVENTS
 from proofmark.training.outcome.record import Failure
 from proofmark.vendor.hardware.machine import too_many_loaders
@@ -198,7 +201,7 @@ def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None
     total = {"step": 8, "samples": 64, "train_seconds": 2.0, "compute_seconds": 1.0, "data_seconds": 0.5}
     written = [{"event": kind, **total} for kind in ("train_begin", "steps", "train_end", "rank_end")]
     whole = [{"time": 1.0, "clock": 1, "communication": None, **event} for event in written]
-    found = _figures(RankLog(1).take(whole[: len(whole) - cut]))
+    found = figures_of(RankLog(1).take(whole[: len(whole) - cut]))
     assert found.steps == steps and found.compute_seconds == 1.0
 
 
@@ -295,12 +298,12 @@ def test_no_time_is_less_than_the_agent_saw(agent: list[dict[str, Any]], expecte
     }
     log = RankLog(0).take([{**event, **took} for event in [INITIAL, *finished()]])
     to_end, to_evaluation = least_seconds(log, agent)
-    times = _times(log, [log], _Since({"event": "round_begin", "time": 0.0, "clock": 0}, None), to_end)
+    times = durations(log, [log], SinceBegin({"event": "round_begin", "time": 0.0, "clock": 0}, None), to_end)
     evaluations = _of_first(log, to_evaluation)["evaluations"]
     assert (times["train_seconds"], evaluations[-1].seconds) == expected
     assert times["no_eval_seconds"] == expected[0] - 2.0
     assert sum(times["split"].model_dump(include={*parts, "other"}).values()) == pytest.approx(expected[0])
-    rates = _rates(log, times, resumed=False)
+    rates = rates_of(log, times, resumed=False)
     assert rates is not None and rates.raw == 64 / expected[0]
     assert (rates.pure_compute or 0) >= (rates.no_eval or 0) >= rates.raw
 
@@ -313,10 +316,10 @@ def test_rates_of_a_resumed_run_have_nothing_of_its_checkpoint(train: float, sam
     parts = {"evaluation_seconds": 1.0, "compute_seconds": train}
     end = {"event": "train_end", "samples": samples + 640, **totals}
     times = {"train_seconds": train + 20.0, "no_eval_seconds": train + 17.0, "pure_compute_seconds": train + 15.0}
-    rates = _rates(RankLog(0).take([begin | parts, end]), times, resumed=True)
+    rates = rates_of(RankLog(0).take([begin | parts, end]), times, resumed=True)
     assert rates is not None
     assert rates.model_dump() == pytest.approx({"raw": 32.0, "no_eval": 640 / 18, "pure_compute": 640 / 15})
-    assert _rates(RankLog(0).take([begin, end]), times, resumed=True) is None, "it does not say how much was before"
+    assert rates_of(RankLog(0).take([begin, end]), times, resumed=True) is None, "it does not say how much was before"
 
 
 def test_what_was_trained_before_a_resumption_is_added_to_what_the_agent_saw() -> None:
@@ -429,15 +432,15 @@ def test_who_failed_first_brought_others_down(
 
 def test_a_node_with_cores_to_spare_hides_no_other() -> None:
     spare, needed = ({"others": others, "stolen": 0.0, "idle": idle} for others, idle in ((0.1, 0.8), (0.08, 0.05)))
-    seen = _contention([[{"event": "contention", "time": 1.0, "clock": 1, **each}] for each in (spare, needed)])
+    seen = contention_of([[{"event": "contention", "time": 1.0, "clock": 1, **each}] for each in (spare, needed)])
     assert seen is not None and seen.others == 0.08
 
 
 def test_a_node_of_which_nobody_knows_hides_behind_no_other_nor_one_that_left_its_cores() -> None:
     event = {"event": "contention", "time": 1.0, "clock": 1, "stolen": 0.0, "idle": 0.0}
     quiet, roaming = {**event, "others": 0.1}, {**event, "others": 0.0, "beyond": [3]}
-    assert _contention([[quiet], []]) is None and _contention([]) is None
-    seen = _contention([[quiet], [roaming]])
+    assert contention_of([[quiet], []]) is None and contention_of([]) is None
+    seen = contention_of([[quiet], [roaming]])
     assert seen is not None and (seen.others, seen.beyond) == (0.1, (3,))
 
 

@@ -19,7 +19,8 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Monitoring
 from proofmark.training.logs.monitors import NODES
 from proofmark.training.logs.seed_run import collect_run
-from proofmark.training.node.node_monitor import FAILED, NodeMonitor
+from proofmark.training.node.node_monitor import NodeMonitor
+from proofmark.training.outcome.event_types import MONITOR_FAILED
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.hardware.machine import describe_host
 
@@ -33,7 +34,7 @@ def spec(directory: Path, vendor: str = "cpu", interval: float | None = 0.05) ->
 
 
 def troubles(directory: Path) -> list[str]:
-    return [event["reason"] for event in read_events(directory / "agent.jsonl") if event["event"] == FAILED]
+    return [event["reason"] for event in read_events(directory / "agent.jsonl") if event["event"] == MONITOR_FAILED]
 
 
 def children() -> list[psutil.Process]:
@@ -199,7 +200,7 @@ def test_energy_is_unknown_where_one_nodes_is(tmp_path: Path, unread: str) -> No
 
 def test_what_an_agent_says_of_its_monitor_is_in_the_record(tmp_path: Path) -> None:
     node(tmp_path, 0, 100.0)
-    EventLog(node(tmp_path, 1, 100.0) / "agent.jsonl").write(FAILED, reason="it burnt down")
+    EventLog(node(tmp_path, 1, 100.0) / "agent.jsonl").write(MONITOR_FAILED, reason="it burnt down")
     assert seen(tmp_path, 2).failures == ("node 1: it burnt down",)
 
 

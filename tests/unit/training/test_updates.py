@@ -16,10 +16,10 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.drawn_steps import draw, recorded_steps
 from proofmark.training.outcome.checks import REPLAYED
 from proofmark.training.outcome.replay_checks import UPDATE, takes_steps
-from proofmark.training.outside.left import read_left
 from proofmark.training.outside.replay import Replay, Replayed
 from proofmark.training.outside.updates import _otherwise
 from proofmark.training.ranks.account import Position
+from proofmark.training.ranks.left import read_left
 from proofmark.training.ranks.model.own import named_state
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.recording import Recorder

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from proofmark.process.lifetime import leave
-from proofmark.process.temporary import temporary_directory
+from proofmark.process.scratch.temporary import temporary_directory
 from proofmark.training.node.agent_forks import fork_ranks
 from proofmark.training.node.rendezvous import alone
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from proofmark.metric import Scoring
-from proofmark.training.ranks.batches import evaluation_batches
+from proofmark.training.feeding.batches import evaluation_batches
 from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.strategy import Place, on_device, summed
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proofmark.rules.aims import Aim
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import OnDemand
+    from proofmark.training.feeding.loading import OnDemand
 
 Autocast = Callable[[], AbstractContextManager[Any]]
 

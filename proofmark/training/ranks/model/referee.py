@@ -15,8 +15,8 @@ from proofmark.measuring.agreement import distance
 from proofmark.measuring.names import Names
 from proofmark.record.parts import Check
 from proofmark.rules.aims import judged
+from proofmark.training.feeding.batches import evaluation_batches
 from proofmark.training.outcome.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS, metric_bound
-from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.model.evaluation import Autocast, Evaluated, answers, evaluate
 from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
 from proofmark.training.ranks.model.strategy import Place, largest, on_device, unwrapped
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import OnDemand
+    from proofmark.training.feeding.loading import OnDemand
     from proofmark.training.ranks.model.own import Fresh
 
 ANSWERS = {"fp32": 0.005, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}

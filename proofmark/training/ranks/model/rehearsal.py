@@ -16,7 +16,7 @@ from proofmark.training.ranks.model.evaluation import answers, as_scored
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import OnDemand
+    from proofmark.training.feeding.loading import OnDemand
     from proofmark.training.ranks.model.strategy import Place
 
 MAKER = "build_dataset"

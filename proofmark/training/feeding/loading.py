@@ -11,7 +11,7 @@ import torch
 
 from proofmark.errors import StepError, named
 from proofmark.measuring.rehearsal import checked_data
-from proofmark.training.ranks.batches import GlobalBatches, Share
+from proofmark.training.feeding.batches import GlobalBatches, Share
 
 if TYPE_CHECKING:
     from proofmark.case import Batch

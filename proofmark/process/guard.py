@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proofmark.process.lifetime import MARK, end_marked
 from proofmark.process.scratch.quota import EVERY, Quota
-from proofmark.process.temporary import remove_own_temporary_directory
+from proofmark.process.scratch.temporary import remove_own_temporary_directory
 
 MOST = 4 << 30
 """Bytes that it may keep: it says who it is, or what it reads, and leaves nothing."""
