@@ -13,13 +13,12 @@ from pathlib import Path
 import torch
 
 from proofmark.case import Loader
-from proofmark.inference.case import InferenceParameters
+from proofmark.inference.case import InferenceCase, InferenceParameters
 from proofmark.measuring.window import Compute
 from proofmark.process.memory import keep_freed
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
 from proofmark.vendor.registry import FoundVendor, find_vendor
-from suites.inference.test_resnet50 import TestResNet50
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -29,34 +28,36 @@ Times = tuple[float, float]
 FRAMEWORK = ("cpu", None)
 """In the place of a vendor and its compiler."""
 
-_made: tuple[TestResNet50, Loader, Compute] | None = None
+_made: tuple[InferenceCase, Loader, Compute] | None = None
 
 
-def config_of(case: TestResNet50, compiler: str | None) -> EffectiveConfig:
+def config_of(case: InferenceCase, compiler: str | None) -> EffectiveConfig:
     """That of the case on the processor."""
-    folder = ROOT / "suites" / "inference"
-    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file, InferenceParameters)
+    path = ROOT / "suites" / "inference" / f"{type(case).__module__.rpartition('.test_')[2]}.yaml"
+    case_file = load_case_file(path, "inference", "embedded", case.common_file, InferenceParameters)
     return resolve(case_file, "cpu", [], compiler, HostSettings()).config
 
 
-def seeded_model(case: TestResNet50, config: EffectiveConfig) -> torch.nn.Module:
+def seeded_model(case: InferenceCase, config: EffectiveConfig) -> torch.nn.Module:
     """The same in every process."""
     torch.manual_seed(config.seed)
     return case.create_model(config).eval()
 
 
 @contextmanager
-def hand_written(vendor: str, compiler: str | None, onnx: Path) -> Iterator[Callable[[], Times]]:
+def hand_written(
+    kind: type[InferenceCase], vendor: str, compiler: str | None, onnx: Path
+) -> Iterator[Callable[[], Times]]:
     """A pass of such a process, which lives as long as this does."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_make, initargs=(vendor, compiler, onnx)) as pool:
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_make, initargs=(kind, vendor, compiler, onnx)) as pool:
         yield lambda: pool.submit(_pass).result()
 
 
-def _make(vendor: str, compiler: str | None, onnx: Path) -> None:
+def _make(kind: type[InferenceCase], vendor: str, compiler: str | None, onnx: Path) -> None:
     global _made
     keep_freed()  # as what it is held against does
-    case = TestResNet50()
+    case = kind()
     config = config_of(case, compiler)
     found, model = find_vendor(vendor, ROOT / "vendors"), seeded_model(case, config)
     device, loader = found.vendor.torch_device(), case.build_dataloader(config)
@@ -111,7 +112,7 @@ class _Pinned:
         return len(self._loader)
 
 
-def by_hand(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
+def by_hand(case: InferenceCase, loader: Loader, compute: Compute) -> Times:
     """Load, compute, evaluate, one after the other, and nothing else; torch's threads as the suite sets them."""
     core = correct = 0.0
     threads = torch.get_num_threads()

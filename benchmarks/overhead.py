@@ -96,7 +96,7 @@ def _compare(vendor: str, compiler: str | None, case: TestResNet50, loader: Load
     ratios: list[Times] = []
     for _ in range(processes):
         with (
-            hand_written(vendor, compiler, onnx) as hand,
+            hand_written(TestResNet50, vendor, compiler, onnx) as hand,
             tempfile.TemporaryDirectory() as folder,
             _apart(found, config, Path(folder)) as engines,
         ):
