@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 CASES: dict[str, type[InferenceCase]] = {"resnet50": TestResNet50, "bert": TestBert, "vit": TestVit}
 VENDOR, COMPILER = "cpu", "onnxruntime"
+"""What a session without options has."""
 TRAINING = ("bert", "1x1")
 WITHIN = 0.05
 HONEST = {"PASS", "AMBIGUOUS", "ERROR"}
@@ -153,8 +154,7 @@ def _products(matrix: torch.Tensor) -> float:
 
 def _inference(case: str, busy: bool, loop: Hand) -> Result:
     pace, before = _pace(), loop()
-    options = ("--vendor", VENDOR, "--compiler", COMPILER)
-    with _session("suites/inference", case, *options) as folder:
+    with _session("suites/inference", case) as folder:
         hand = before, loop()
         try:
             record = RunRecord.load(folder / "inference" / case / "record.json")
@@ -179,10 +179,10 @@ def _training(busy: bool) -> Result:
 
 
 @contextlib.contextmanager
-def _session(suite: str, selected: str, *options: str) -> Iterator[Path]:
+def _session(suite: str, selected: str) -> Iterator[Path]:
     """Run a session to its end; its folder."""
     with tempfile.TemporaryDirectory() as results:
-        command = [sys.executable, "-m", "pytest", suite, "-k", selected, "-q", *options, "--results-dir", results]
+        command = [sys.executable, "-m", "pytest", suite, "-k", selected, "-q", "--results-dir", results]
         subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
         yield Path(results) / "latest"
 
