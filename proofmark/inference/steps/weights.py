@@ -39,7 +39,8 @@ TRAINED_BY = (
     "proofmark.inference.recipe",
     "proofmark.inference.steps.embedded",
     "proofmark.training.case",
-    *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "model.own", "model.strategy", "trainer")),
+    *(f"proofmark.training.feeding.{name}" for name in ("batches", "loading")),
+    *(f"proofmark.training.ranks.{name}" for name in ("model.own", "model.strategy", "trainer")),
 )
 """Modules whose change makes other weights."""
 
