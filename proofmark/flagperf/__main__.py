@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.errors import harmless
 from proofmark.flagperf.adaptation.bring import TABLES, bring
-from proofmark.flagperf.adaptation.fates import counted
+from proofmark.flagperf.adaptation.fates import counted, work_last
 from proofmark.flagperf.monitor_logs import read_monitor_logs
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.process.command_line import Parser, command, reporting_errors
@@ -55,7 +55,7 @@ def _monitor(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     moved = bring(options.checkout, options.vendor, options.out, Path.cwd())
-    for row in moved.rows:
+    for row in work_last(moved.rows):
         print(row)
     print(f"\n{counted(moved.rows)}\n{moved.check}")
     print(f"{len(moved.files)} files in {options.out}; the table is {options.out / TABLES[0]} and {TABLES[1]}")

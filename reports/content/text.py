@@ -26,8 +26,8 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def score(value: float) -> str:
-    """An accuracy, to the five decimals that the verdict's reasons have."""
-    return f"{value:.5f}"
+    """An accuracy, to the five decimals that the verdict's reasons have; a count as one."""
+    return f"{value:.0f}" if abs(value) > 1 and float(value).is_integer() else f"{value:.5f}"
 
 
 def scaled(value: float, unit: str) -> str:

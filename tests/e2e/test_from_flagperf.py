@@ -34,7 +34,7 @@ def test_who_comes_from_flagperf(house: House) -> None:
     brought, copied, *sessions, _, _, monitored = COMMANDS
     done = subprocess.run([sys.executable, *brought[1:]], cwd=house.root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "renamed     inference/configs/vit_l_16  (the file) -> inference/tiny" in done.stdout
+    assert "renamed     inference/configs/vit_l_16  (all of it) -> inference/tiny" in done.stdout
     assert "break FlagPerf's own mutable_params" in done.stdout.splitlines()[-2]
     subprocess.run(copied, cwd=house.root, check=True)
     package = house.root / "vendors/acme/__init__.py"

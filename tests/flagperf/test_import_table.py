@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from proofmark.flagperf.adaptation.bring import bring
-from proofmark.flagperf.adaptation.fates import Row
+from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown, work_last
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.rules.yaml.key_lines import lines_of
 from tests.flagperf.tree import FILES, write
@@ -47,6 +47,15 @@ def test_each_key_of_a_yaml_file_is_told_at_its_line(tmp_path: Path) -> None:
                 assert row.line and line.strip().strip('"').startswith(row.key.removeprefix("CASES: ")), row
     assert rows(moved, OWN, "repeat")[0].line == 5
     assert rows(moved, HOST, "CASES: bertLarge:pytorch_1.13")[0].line == 17
+
+
+def test_what_is_left_to_do_ends_the_terminals_lines_and_begins_the_table() -> None:
+    told = [Row(f"{number}.py", 1, fate, None, fate) for number in range(2) for fate in reversed(FATES)]
+    last = work_last(told)
+    assert [(row.fate, row.file) for row in last] == [(fate, f"{number}.py") for fate in FATES for number in range(2)]
+    table = as_markdown(told, MutableCheck(0, 0, 0, 0), "title").partition("| file |")[2]
+    places = [table.index(f"| {fate} |") for fate in reversed(FATES)]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(

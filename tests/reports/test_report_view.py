@@ -65,6 +65,13 @@ def test_a_record_cannot_hold_what_is_not_a_number():
         Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=math.nan, engine=0.98)
 
 
+@pytest.mark.parametrize(
+    "value, expected", [(25.0, "25"), (1.0, "1.00000"), (0.0, "0.00000"), (25.5, "25.50000"), (float("inf"), "inf")]
+)
+def test_a_count_is_written_as_one(value: float, expected: str) -> None:
+    assert text.score(value) == expected
+
+
 def test_at_fp32_the_framework_has_one_score(make_record):
     same = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=0.98, framework=0.98, engine=0.98)
     view = CaseView(make_record(precision="fp32", accuracy=same))

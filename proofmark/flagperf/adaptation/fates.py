@@ -13,7 +13,7 @@ from proofmark.errors import harmless
 from proofmark.literal import literal
 
 Fate = Literal["taken over", "renamed", "redundant", "differs", "illegal", "unknown", "refused", "by hand"]
-FATES: dict[Fate, str] = {
+FATES: dict[Fate, str] = {  # from what is done to what is to be done
     "taken over": "is in our file under the same name",
     "renamed": "is in our file under our name for it",
     "redundant": "is not needed: the case, the suite, or another of the vendor's settings says it",
@@ -23,6 +23,8 @@ FATES: dict[Fate, str] = {
     "refused": "is not a literal value, so it was not read; write the value in its place",
     "by hand": "is code, or needs what no file says; what to do is shown",
 }
+_RANKS = {fate: rank for rank, fate in enumerate(FATES)}
+
 WIDEST = 48
 """Characters of a value that are shown."""
 
@@ -62,7 +64,7 @@ class Row:
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
         value = f" = {shown(self.value)}" if self.has_value else ""
-        named = f"{self.key}{value}" if self.key else "(the file)"
+        named = f"{self.key}{value}" if self.key else "(all of it)"
         arrow = f" -> {self.here}" if self.here else ""
         remarks = "; ".join(filter(None, (self.why, self.theirs)))
         return harmless(f"{self.fate:<10}  {where}  {named}{arrow}" + (f"  ({remarks})" if remarks else ""))
@@ -89,6 +91,11 @@ class MutableCheck:
         )
 
 
+def work_last(rows: Sequence[Row]) -> list[Row]:
+    """What needs nobody's hand first, so that a terminal's last lines are what is left to do; else in their order."""
+    return sorted(rows, key=lambda row: _RANKS[row.fate])
+
+
 def counted(rows: Sequence[Row]) -> str:
     """How many keys had which fate."""
     counts = Counter(row.fate for row in rows)
@@ -96,11 +103,11 @@ def counted(rows: Sequence[Row]) -> str:
 
 
 def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
-    """The table for people."""
+    """The table for people: what is left to do first."""
     lines = [f"# {title}", "", f"{counted(rows)}. {str(check)[:1].upper()}{str(check)[1:]}.", ""]
     lines += ["| fate | |", "|---|---|", *(f"| {fate} | {meaning} |" for fate, meaning in FATES.items()), ""]
     lines += ["| file | key | value | fate | here | why |", "|---|---|---|---|---|---|"]
-    for row in rows:
+    for row in sorted(rows, key=lambda row: -_RANKS[row.fate]):
         where = f"{row.file}:{row.line}" if row.line else row.file
         why = "; ".join(filter(None, (row.why, row.theirs)))
         cells = (
