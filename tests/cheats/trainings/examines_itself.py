@@ -5,7 +5,7 @@ from typing import Any
 from vendors.fake import replaces_the_metric
 
 from proofmark.training.outcome.checks import OUTSIDE, REPLAYED, SEEDED
-from proofmark.training.outside import left
+from proofmark.training.ranks import left
 from proofmark.training.ranks.recording import Recorder
 from proofmark.training.ranks.trainer import Trainer
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from proofmark.training.outside import left
+from proofmark.training.ranks import left
 from proofmark.training.spec import WEIGHTS
 from proofmark.vendor import TrainingAdapter
 

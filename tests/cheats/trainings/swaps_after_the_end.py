@@ -6,7 +6,7 @@ import torch
 from vendors.fake.begins_trained import train
 from vendors.fake.replaces_the_metric import Adapter as _Liar
 
-from proofmark.training.outside import left
+from proofmark.training.ranks import left
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.spec import WEIGHTS
 from proofmark.vendor import EffectiveConfig
