@@ -382,3 +382,12 @@ def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> Non
     of_children = passed_on({**there, "ACME_HOME": "/opt/acme", "UNASKED": "1"})
     assert of_children["NCCL_DEBUG"] == "WARN" and of_children["NCCL_SOCKET_IFNAME"] == "eth0"
     assert of_children["ACME_KEY"] == "k" and of_children["ACME_HOME"] == "/opt/acme" and "UNASKED" not in of_children
+
+
+def test_an_indexs_password_is_the_installers_alone() -> None:
+    index = {"PIP_INDEX_URL": "https://us:geheim@index.example.org/simple"}
+    link = cast(HostLink, SimpleNamespace(code="/code"))
+    cluster = Cluster(work_dir="/work", environment={"NCCL_DEBUG": "WARN", **index})
+    assert environment_on(link, cluster, installs=True)["PIP_INDEX_URL"] == index["PIP_INDEX_URL"]
+    there = environment_on(link, cluster)
+    assert there["NCCL_DEBUG"] == "WARN" and "geheim" not in str(there) and "PIP_" not in str(there)
