@@ -114,6 +114,7 @@ class ContainerImage:
     async def _image_id(self, ask: Ask) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
         try:
+            "vendors": self.containerfile is not None,
             return (await ask(command, "looking for the image")).strip()
         except _Refused as error:
             if self.containerfile is None:
