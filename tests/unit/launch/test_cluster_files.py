@@ -232,6 +232,14 @@ def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path
     assert names[0] == names[2] != names[1]
 
 
+def test_a_containerfile_that_is_a_link_to_another_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("geheim")
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme/Containerfile").symlink_to("../key")
+    with pytest.raises(ConfigurationError, match="Containerfile: cannot be read: it is a link out of"):
+        container_of(vendor(tmp_path / "acme"), "vendor", "docker")
+
+
 @pytest.mark.parametrize("image, engine", [("--volume=/:/host", "docker"), ("image", "-x")])
 def test_neither_image_nor_engine_is_an_option(tmp_path: Path, image: str, engine: str) -> None:
     with pytest.raises(UsageError, match="expected a name, found '-"):
@@ -243,17 +251,24 @@ def test_a_containers_command_line() -> None:
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
     cluster = Cluster(work_dir="/work", checkpoints="/shared", mounts=("/srv:/srv",))
-    command = ContainerImage("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
+    command = ContainerImage("podman", "image", given).around(
+        ["python3", "-c", "x y"], cluster, "/work/images/1", ["/data"], "7:8", "me"
+    )
+    proxies = [f"--env={name}_proxy=" for name in ("http", "https", "ftp", "all", "no")]
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
-        *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
+        *("--entrypoint=", "--security-opt=no-new-privileges"),
+        *(each for name in proxies for each in (name, f"--env={name[6:].upper()}")),
+        *("--volume=/work/images/1:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus=all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
-    rootless = ContainerImage("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
+    rootless = ContainerImage("podman", "image", given).around(
+        [], cluster, "/work/images/1", [], "7:8", "me", rootless=True
+    )
     assert "--userns=keep-id" in rootless
     privileged = ContainerImage("podman", "image", ContainerSettings(privileged=True))
-    assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
+    assert "--privileged" in privileged.around([], cluster, "/work/images/1", [], "7:8", "me")
 
 
 def asked(node: Node) -> Ask:
