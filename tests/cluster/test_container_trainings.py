@@ -172,7 +172,8 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
         engine, Podman
     )  # docker then asks for every capability, and not every machine's root has all
     contained.give(privileged=privileged)
-    session = contained.start("--container", engine.image, trouble=MIDWAY + "sleep", scale="1x2")
+    settings: dict[str, Any] = {"trouble": MIDWAY + "sleep", "scale": "1x2", "privileged": privileged}
+    session = contained.start("--container", engine.image, **settings)
     contained.house.wait_for_trouble(session)
     (name,) = engine.containers()
     engine.ask("kill", name)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from proofmark.errors import UsageError
+from proofmark.errors import ConfigurationError, Problem, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container_file import ContainerSettings, device_files, settings_of
+from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.registry import FoundVendor
@@ -199,13 +199,14 @@ async def _run(
     return output.decode("utf-8", "replace")
 
 
-def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
+def container_of(found: FoundVendor, image: str, engine: str, privileged: bool = False) -> ContainerImage:
     """The container that a user asked for.
 
     Args:
         found: the vendor, in whose package Containerfile and container.yaml are.
         image: an image's name, or 'vendor' for the one that the vendor's Containerfile makes.
         engine: docker, podman, or a path.
+        privileged: whether its user lets it be that.
 
     Raises:
         UsageError: there is no Containerfile; or what should be an image's or an engine's name is an option.
@@ -216,6 +217,9 @@ def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
         if name.startswith("-"):
             raise UsageError(f"{option}: expected a name, found {name!r}, which the engine would take as an option")
     settings = settings_of(found)
+    if settings.privileged and not privileged:
+        what = "such a container has all of its host: only its user may allow that, by privileged: true in cluster.yaml"
+        raise ConfigurationError([Problem(str(found.directory / FILE), "privileged", what)])
     if image != "vendor":
         return ContainerImage(engine, image, settings)
     file = found.directory / CONTAINERFILE

@@ -196,7 +196,7 @@ def vendor(directory: Path, *options: str) -> Any:
             "options: [--gpus, all, evil/image]",
             "options.1: 'evil/image' is not an option: --container says which image runs",
         ),
-        ("options: [--privileged]", "write privileged: true, and the record says so"),
+        ("options: [--privileged]", "write privileged: true, which cluster.yaml must allow, and the record says so"),
         ("options: ['-v/:/host']", "write it under mounts, as /opt/acme:/opt/acme:ro"),
         ("options: [--volume, '/var/run/docker.sock:/s']", "write it under mounts"),
         ("options: ['-e', A_VISIBLE_DEVICES=1]", "write it out, as --env=..."),
@@ -218,6 +218,13 @@ def test_what_a_container_yaml_may_not_say(tmp_path: Path, text: str, expected: 
         container_of(vendor(tmp_path), "image", "docker")
     (problem,) = caught.value.problems
     assert expected in str(problem)
+
+
+def test_only_its_user_lets_a_container_be_privileged(tmp_path: Path) -> None:
+    (tmp_path / "container.yaml").write_text("privileged: true\n")
+    with pytest.raises(ConfigurationError, match="only its user may allow that, by privileged: true in cluster.yaml"):
+        container_of(vendor(tmp_path), "image", "docker")
+    assert container_of(vendor(tmp_path), "image", "docker", privileged=True).settings.privileged
 
 
 def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path) -> None:
