@@ -172,9 +172,10 @@ def end_marked(mark: str) -> None:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
     Looks again after each kill, since a process may have started another meanwhile; gives up after `SWEEP` seconds.
-    A process that cleared its environment is not found; an empty mark matches none.
+    A process that cleared its environment is not found; an empty mark matches none, nor does the one that is nobody's,
+    which all that sessions have started bears in the place of a parent's.
     """
-    if not mark:
+    if mark in ("", NOBODY):
         return
     deadline = time.monotonic() + SWEEP
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (

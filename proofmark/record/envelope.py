@@ -16,7 +16,7 @@ from proofmark.record.compared import Compared
 from proofmark.record.figures import Figure, refuse_doubled
 from proofmark.record.parts import Flops, Identity, Kept, Part, Seal, Utilisation, Verdict
 from proofmark.record.policy import RESTS_ON, Policy, RestsOn, default_policy
-from proofmark.record.provenance import Chip, Host, Provenance
+from proofmark.record.provenance import Chip, Container, Host, Provenance
 from proofmark.rules.legality import Override
 from proofmark.wall.isolation import Isolation
 
@@ -130,6 +130,17 @@ class CaseRecord(Part):
     def hosts(self) -> Sequence[Host]:
         """The machines that it ran on."""
         return [self.host] if self.host else []
+
+    @property
+    def containers(self) -> Sequence[Container]:
+        """Those that it ran in, if a launcher put it into some."""
+        return []
+
+    @property
+    def in_vendors_image(self) -> bool:
+        """Whether what should hold the vendor's code, and counts and times it, ran on what the vendor itself had put
+        together: all that it says is that one's word."""
+        return any(container.vendors for container in self.containers)
 
     @property
     def fresh_weights(self) -> bool:

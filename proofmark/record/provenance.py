@@ -63,6 +63,7 @@ class Container(Part):
     name: str
     user: str = Field(description="uid:gid")
     rootless: bool = Field(default=False, description="podman ran it without root")
+    vendors: bool = Field(default=False, description="its vendor's Containerfile made it: interpreter, torch and all")
     privileged: bool = Field(description="it had all devices and capabilities of the host")
     command: tuple[str, ...] = Field((), description="the engine's, whole, up to the program that ran in it")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ class Contained(Site):
         listed = self.engine.ask("images", "--format={{.Repository}}:{{.Tag}}").split()
         return {name for name in listed if "proofmark" in name}
 
+    def runs(self) -> list[Path]:
+        """What is left of runs in the images' own folders; nothing of a container's lies in any other of these."""
+        assert [path.name for path in self.work.iterdir()] == ["images"]
+        (own,) = (self.work / "images").iterdir()
+        return list((own / "runs").iterdir())
+
 
 @pytest.fixture
 def contained(house: House, engine: Engine, tmp_path: Path) -> Contained:
@@ -74,7 +81,7 @@ def test_a_training_in_a_container(contained: Contained, engine: Engine, monkeyp
     assert container is not None
     (image,) = engine.ask("image", "inspect", "--format={{.Id}}", engine.image).split()
     assert (container.engine, container.image, container.id) == (str(engine.path), engine.image, image)
-    assert (container.user, container.privileged) == ("0:0", False)
+    assert (container.user, container.privileged, container.vendors) == ("0:0", False, False)
     assert container.command[:2] == (str(engine.path), "run") and container.command[-1] == engine.image
     assert {"--pull=never", "--shm-size=64m", f"--volume={contained.house.root}:{contained.house.root}"} <= {
         *container.command
@@ -82,7 +89,7 @@ def test_a_training_in_a_container(contained: Contained, engine: Engine, monkeyp
     folder = ran.run_dir / "training/tiny/1x2/round1/noderank0"
     reached(ran, record, *(folder / f"rank{rank}.log" for rank in (0, 1)))
     nothing_is_left(engine)
-    assert list((contained.work / "runs").iterdir()) == []
+    assert contained.runs() == []
 
 
 def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained: Contained) -> None:
@@ -99,6 +106,35 @@ def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained:
     assert len(contained.images()) == 2 and first in contained.images()
     contained.containerfile.write_text("FROM scratch\nCOPY absent /\n")
     refused(contained.run(*options, scale="1x1"), "building proofmark-cpu:", "absent")
+
+
+THEIRS = """\
+#!/usr/bin/sh
+[ -z "$https_proxy$HTTPS_PROXY" ] || exit 1
+/usr/bin/touch {work}/theirs
+exec {python} "$@"
+"""
+
+
+@on_podman
+def test_an_image_changes_nothing_that_others_are_given(
+    contained: Contained, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its interpreter is its maker's, who may change what it is shown: a package that another's run imports, say."""
+    (tmp_path / "python3").write_text(THEIRS.format(work=contained.work, python=sys.executable))
+    (tmp_path / "python3").chmod(0o755)
+    lines = ("FROM scratch", "COPY python3 /theirs/python3", "ENV PATH=/theirs:/usr/bin", 'ENTRYPOINT ["/theirs/none"]')
+    (tmp_path / "Dockerfile").write_text("\n".join(lines))
+    (tmp_path / ".dockerignore").write_text("*\n!python3\n")
+    engine.ask("build", "--quiet", "--tag=localhost/theirs", str(tmp_path))
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://us:geheim@proxy.example.org")
+    for image, python in (("localhost/theirs", "python3"), (engine.image, sys.executable)):
+        ran = contained.run("--container", image, "--preflight-only", scale="1x1", python=python)
+        assert ran.code == 0, ran.output
+    folders = list((contained.work / "images").iterdir())
+    assert len(folders) == 2 and sum((folder / "theirs").exists() for folder in folders) == 1
+    assert [path.name for path in contained.work.iterdir()] == ["images"]
 
 
 @on_podman  # each would need a daemon of its own
@@ -136,7 +172,8 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
         engine, Podman
     )  # docker then asks for every capability, and not every machine's root has all
     contained.give(privileged=privileged)
-    session = contained.start("--container", engine.image, trouble=MIDWAY + "sleep", scale="1x2")
+    settings: dict[str, Any] = {"trouble": MIDWAY + "sleep", "scale": "1x2", "privileged": privileged}
+    session = contained.start("--container", engine.image, **settings)
     contained.house.wait_for_trouble(session)
     (name,) = engine.containers()
     engine.ask("kill", name)
@@ -162,17 +199,20 @@ def test_inference_in_the_vendors_container(
     contained: Contained, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(contained.house, monkeypatch)
-    (contained.house.root / "vendors/fake/Containerfile").write_text("FROM scratch\nLABEL made=here\n")
+    theirs = 'FROM scratch\nLABEL made=here\nENTRYPOINT ["/bin/false"]\n'
+    (contained.house.root / "vendors/fake/Containerfile").write_text(theirs)
+    monkeypatch.setenv("HTTPS_PROXY", "http://us:geheim@proxy.example.org")
     ran = contained.infer("--container", "vendor")
     assert ran.code == 0, ran.output
     record = ran.record()
     assert record.verdict is not None and record.verdict.kind == "PASS"
     (host,) = record.launched
     assert host.container is not None and host.container.image.startswith("proofmark-fake:")
+    assert host.container.vendors
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
     reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(engine)
-    assert list((contained.work / "runs").iterdir()) == []
+    assert contained.runs() == []
 
 
 @on_podman

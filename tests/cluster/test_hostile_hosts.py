@@ -11,6 +11,7 @@ import pytest
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, question, table
+from proofmark.launch.far_end.protocol import PIECE
 from proofmark.training.job import LEAVES
 
 GREETING = """
@@ -90,6 +91,20 @@ def test_an_end_counts_with_all_that_was_written(
     said = file("rank0.log", 3) + "abc\n" + ENDED.format(code=0, sizes=texts[0], unread=texts[1])
     connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
     assert (connection.logs.ended, connection.logs.incomplete) == (0, expected)
+
+
+def test_a_hole_takes_no_space_here_either(tmp_path: Path) -> None:
+    """An engine's directory comes home as well, and a file in it may be as large as the disk there is not."""
+    logs, piece = NodeLogs(tmp_path, ("engine-*",)), bytes(PIECE)
+    for offset in range(0, 64 * PIECE, PIECE):
+        logs.add("engine-1/hole", offset, piece)
+    logs.add("engine-1/hole", 64 * PIECE, b"\0end")
+    logs.add("engine-1/hole", 64 * PIECE + 4, b"\0")
+    hole = tmp_path / "engine-1/hole"
+    assert (
+        hole.read_bytes() == bytes(64 * PIECE) + b"\0end\0" and logs.lacking({"engine-1/hole": 64 * PIECE + 5}) is None
+    )
+    assert hole.stat().st_blocks * 512 < PIECE
 
 
 def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:

@@ -84,6 +84,32 @@ def test_code_is_sent_once_and_edits_on_a_host_are_noticed(new_campus: Campus) -
     )
 
 
+def test_a_vendors_link_has_no_file_of_the_users_sent(new_campus: Campus) -> None:
+    """What lies in its folder its code may read, on whichever host."""
+    campus = new_campus
+    (campus.house.root / ".cache").mkdir(exist_ok=True)
+    (campus.house.root / ".cache/own.key").write_text("geheim")
+    link = campus.house.root / "vendors/fake/notes.txt"
+    link.symlink_to("../../.cache/own.key")
+    assert campus.run("--preflight-only").code == 0, "another vendor's is left out"
+    link.rename(campus.house.root / "vendors/cpu/notes.txt")
+    ran = campus.run("--preflight-only")
+    assert ran.code == 4 and "vendors/cpu/notes.txt: it is a link out of its part of the tree" in ran.output, ran.output
+    sent = [path.read_bytes() for host in campus.hosts.hosts for path in (host.work / "objects").iterdir()]
+    assert sent and b"geheim" not in sent
+
+
+def test_a_requirements_file_has_no_options_in_another_encoding(campus: Campus) -> None:
+    file = campus.house.root / "required.txt"
+    for content in (
+        "\ufeff--index-url=https://example.org\n",
+        "# coding: utf-7\n+AC0ALQ-index-url=https://example.org\n",
+    ):
+        file.write_text(content, encoding="utf-8")
+        ran = campus.run("--preflight-only", requirements=["required.txt"])
+        assert ran.code == 4 and "requirements: required.txt: expected " in ran.output, ran.output
+
+
 def one_line_table(ran: Ran, *expected: str) -> None:
     """Exit code 4, and a table of hosts that says all of `expected`."""
     assert ran.code == 4, ran.output

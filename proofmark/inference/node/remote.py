@@ -54,6 +54,7 @@ class RemoteProcesses:
             )
         )
         self._answers = Tail(spec.node_directory(0) / FILE)
+        self._patience = float("inf") if spec.step_timeout is None else spec.step_timeout + ENDING
         self._heard = float("inf")  # hosts may be waited for
 
     def begin(self, on_progress: Progress) -> dict[str, Any]:
@@ -75,10 +76,11 @@ class RemoteProcesses:
         return {**known, "device": ready["device"]}
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
-        """Have a step run, and wait for its outcome; how long that may take is watched over there."""
+        """Have a step run, and wait for its outcome; how long that may take is watched over there, and here in case
+        that host doesn't."""
         self._handle.tell(json.dumps({"step": step}))
         self._heard = time.monotonic()
-        return dict(self._wait_for("outcome", on_progress))
+        return dict(self._wait_for("outcome", on_progress, self._heard + self._patience))
 
     def close(self) -> Ending:
         """Have the processes end, and wait until all that they wrote is here."""
@@ -106,7 +108,7 @@ class RemoteProcesses:
         """Let go of the host."""
         self._handle.stop()
 
-    def _wait_for(self, kind: str, on_progress: Progress) -> Any:
+    def _wait_for(self, kind: str, on_progress: Progress, until: float = float("inf")) -> Any:
         while True:
             ended = self._handle.status() != "running"  # looked at first: what came before it is read below
             for note in self._handle.news():
@@ -121,6 +123,9 @@ class RemoteProcesses:
                     on_progress(answer)
             if ended:
                 raise WorkerLost(self._cause())
+            if time.monotonic() > until:
+                self.kill()
+                raise WorkerLost("it took longer than --step-timeout, its host did not end it, and was let go of")
             if time.monotonic() - self._heard > SILENCE:
                 self.kill()
                 raise WorkerLost(f"the case's agent gave no sign of life for {SILENCE:.0f} s, and was ended")

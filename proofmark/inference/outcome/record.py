@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -9,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Flops, Identity, Memory, Monitoring, Part, Rate, Seconds
 from proofmark.record.policy import RestsOn, default_policy
-from proofmark.record.provenance import Host, Launched
+from proofmark.record.provenance import Container, Host, Launched
 from proofmark.rules.aims import Aim, Better, factor_kept
 
 STEPS = (
@@ -221,6 +222,11 @@ class RunRecord(CaseRecord):
     def claimed(self) -> frozenset[RestsOn]:
         """Nothing, since the referee measured it itself; on another host that one says what it measured."""
         return frozenset({"time", "samples", "metric"}) if self.launched else frozenset()
+
+    @property
+    def containers(self) -> Sequence[Container]:
+        """That of the host."""
+        return [host.container for host in self.launched if host.container]
 
     def measured(self) -> Measurement | None:
         """The measurement that the case is ranked by: the engine's, or the framework's without one."""

@@ -99,6 +99,9 @@ class Cluster(_Part):
     mounts: tuple[Mount, ...] = Field(
         default=(), description="what else of each host its containers see, as -v takes it"
     )
+    privileged: bool = Field(
+        default=False, description="whether containers may be privileged, where a vendor's container.yaml asks for it"
+    )
     slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
     launcher_options: dict[str, Any] = Field(default_factory=dict, description="of a launcher that a package brings")
 

@@ -12,9 +12,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class CodeTree:
-    """Files by their paths in the tree, each with its SHA-256 and where it lies on this machine."""
+    """Files by their paths in the tree, each with its SHA-256 and where it lies on this machine.
+
+    Attributes:
+        led_out: links out of their part of the tree, one vendor's folder say, which are not of it: whoever may put a
+            link there would have any file of this user's sent to where that vendor's code reads it.
+    """
 
     files: dict[str, tuple[str, Path]]
+    led_out: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, root: Path, packages: Iterable[str], files: Iterable[str] = ()) -> CodeTree:
@@ -24,7 +30,10 @@ class CodeTree:
             found += sorted((root / package).resolve().rglob("*"))
         names = {path: _name(path, root, packages) for path in found if path.is_file()}
         kept = {name: path for path, name in names.items() if not any(_is_left(part) for part in name.split("/"))}
-        return cls({name: (hashlib.sha256(path.read_bytes()).hexdigest(), path) for name, path in kept.items()})
+        out = {path for path in kept.values() if not path.resolve().is_relative_to(_part_of(path, root, packages))}
+        sent = {name: path for name, path in kept.items() if path not in out}
+        files_sent = {name: (hashlib.sha256(path.read_bytes()).hexdigest(), path) for name, path in sent.items()}
+        return cls(files_sent, tuple(sorted(out)))
 
     @cached_property
     def manifest(self) -> bytes:
@@ -49,6 +58,16 @@ def _name(path: Path, root: Path, packages: Iterable[str]) -> str:
         if home in path.parents:
             return f"{package}/{path.relative_to(home).as_posix()}"
     return path.relative_to(root).as_posix()
+
+
+def _part_of(path: Path, root: Path, packages: Iterable[str]) -> Path:
+    """The folder out of which a file may not lead: that below its package, such as one vendor's, or its own."""
+    for package in packages:
+        home = (root / package).resolve()
+        if home in path.parents:
+            first, *more = path.relative_to(home).parts
+            return home / first if more else home
+    return path.parent.resolve()
 
 
 def _is_left(part: str) -> bool:

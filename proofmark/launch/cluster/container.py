@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from proofmark.errors import UsageError
+from proofmark.errors import ConfigurationError, Problem, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container_file import ContainerSettings, device_files, settings_of
+from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
+from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.registry import FoundVendor
 
 BUILD_TIMEOUT, REMOVING = 3600.0, 15.0
@@ -26,6 +27,13 @@ Ask = Callable[..., Awaitable[str]]
 """Runs a command on a node and returns its output: `_run` with its first arguments given."""
 
 CONTAINERFILE = "Containerfile"
+
+IMAGES = "images"
+"""The folder of `work_dir` with one for each image, which its containers see in the place of `work_dir`."""
+
+PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"))
+"""Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
+password in them."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class ContainerImage:
         self,
         program: Sequence[str],
         cluster: Cluster,
+        work: str,
         read: Sequence[str],
         user: str,
         name: str,
@@ -55,14 +64,20 @@ class ContainerImage:
     ) -> list[str]:
         """The engine's command that runs `program` in container `name` as `user` (`uid:gid`).
 
-        Directories are at their own paths, those too that are only `read`. A podman without root gives its user
-        another id in there, who may not write into them, unless it is told to keep it.
+        Directories are at their own paths, those too that are only `read`, but for `work`, which is there in the place
+        of the work directory. A podman without root gives its user another id in there, who may not write into them,
+        unless it is told to keep it.
+
+        An image may be its vendor's. Its entry point is not run; no program of it becomes another user, who would
+        write as that one where directories are shown; and no proxy's password is handed on.
         """
         given = self.settings
-        mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
+        mounts = [f"{work}:{cluster.work_dir}", *(f"{path}:{path}" for path in [cluster.checkpoints] if path)]
         mounts += [f"{path}:{path}:ro" for path in dict.fromkeys(read)]
         mounts += cluster.mounts
         options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
+        options += ["--entrypoint=", "--security-opt=no-new-privileges"]
+        options += [f"--env={each}=" for name in PROXIES for each in (name, name.upper())]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
         options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
@@ -86,17 +101,23 @@ class ContainerImage:
         await _without_disks(ask, device_files(self.settings))
         shown = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
         await _all_there(ask, [*filter(None, [cluster.checkpoints]), *read, *shown])
-        await ask(["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
+        identifier = await self._image_id(ask)
+        digest = re.search(r"[0-9a-f]{64}", identifier)
+        if digest is None:
+            raise HostError(f"{self.engine} does not tell the id of {self.image}: {identifier[:80]!r}")
+        work = f"{cluster.work_dir}/{IMAGES}/{digest[0]}"
+        await ask(["mkdir", "-p", work], "making work_dir")  # else the engine would, as root
         facts: dict[str, Any] = {
             "engine": self.engine,
             "image": self.image,
-            "id": await self._image_id(ask),
+            "id": identifier,
             "name": f"proofmark-{secrets.token_hex(8)}",
             "user": f"{user[1]}:{user[2]}",
             "rootless": user[1] != "0" and await self._is_rootless_podman(ask),
+            "vendors": self.containerfile is not None,
             "privileged": self.settings.privileged,
         }
-        command = self.around([], cluster, read, facts["user"], facts["name"], facts["rootless"])
+        command = self.around([], cluster, work, read, facts["user"], facts["name"], facts["rootless"])
         return command, {**facts, "command": command}
 
     async def _is_rootless_podman(self, ask: Ask) -> bool:
@@ -178,28 +199,32 @@ async def _run(
     return output.decode("utf-8", "replace")
 
 
-def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
+def container_of(found: FoundVendor, image: str, engine: str, privileged: bool = False) -> ContainerImage:
     """The container that a user asked for.
 
     Args:
         found: the vendor, in whose package Containerfile and container.yaml are.
         image: an image's name, or 'vendor' for the one that the vendor's Containerfile makes.
         engine: docker, podman, or a path.
+        privileged: whether its user lets it be that.
 
     Raises:
         UsageError: there is no Containerfile; or what should be an image's or an engine's name is an option.
-        ConfigurationError: what the vendor wants for it is no container's to have.
+        ConfigurationError: what the vendor wants for it is no container's to have; or its Containerfile is a link to
+            another's file, or no text.
     """
     for option, name in (("--container", image), ("--container-engine", engine)):
         if name.startswith("-"):
             raise UsageError(f"{option}: expected a name, found {name!r}, which the engine would take as an option")
     settings = settings_of(found)
+    if settings.privileged and not privileged:
+        what = "such a container has all of its host: only its user may allow that, by privileged: true in cluster.yaml"
+        raise ConfigurationError([Problem(str(found.directory / FILE), "privileged", what)])
     if image != "vendor":
         return ContainerImage(engine, image, settings)
     file = found.directory / CONTAINERFILE
     if not file.is_file():
         raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
-    content = file.read_bytes()
-    return ContainerImage(
-        engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()[:16]}", settings, content
-    )
+    content = text_of(file, found.directory).encode()  # an engine's complaint of it shows what stands in it
+    # the digest whole: of half of it its author could have a second file, and its image run in the name of the first
+    return ContainerImage(engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()}", settings, content)

@@ -39,7 +39,7 @@ OPTIONS = {
 """What may stand under `options`, and how people say that. None of it can hold a secret: it stands in the record."""
 
 _INSTEAD = {
-    "--privileged": "write privileged: true, and the record says so",
+    "--privileged": "write privileged: true, which cluster.yaml must allow, and the record says so",
     "--volume": "write it under mounts, as /opt/acme:/opt/acme:ro",
     "--mount": "write it under mounts, as /opt/acme:/opt/acme:ro",
     "--shm-size": "write shm_size: 16g",
@@ -130,7 +130,7 @@ class ContainerSettings(BaseModel):
     )
     shm_size: str | None = Field(default=None, pattern=r"^\d+[bkmgBKMG]?$", description="size of /dev/shm, as 16g")
     options: Options = Field(default=(), description="of docker's or podman's run, those in OPTIONS")
-    privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
+    privileged: bool = Field(default=False, description="all of the host, where its user allows that; it is on record")
 
 
 def device_files(settings: ContainerSettings) -> list[str]:

@@ -85,8 +85,14 @@ class HostLink:
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
 
 
-def environment_on(link: HostLink, cluster: Cluster) -> dict[str, str]:
-    """Variables of everything that is started on a host, and of what that starts."""
+INSTALLERS = "PIP_"
+"""How the names of variables begin that are pip's alone: an index's address may have a password in it."""
+
+
+def environment_on(link: HostLink, cluster: Cluster, installs: bool = False) -> dict[str, str]:
+    """Variables of everything that is started on a host, and of what that starts. Only what `installs` has the
+    installer's: all else may run a vendor's code, or start what does."""
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME") if cluster.interface else ()
     network = dict.fromkeys(names, cluster.interface or "")
-    return {**handed_on({**network, **cluster.environment}), "PYTHONPATH": link.code}
+    given = {name: value for name, value in cluster.environment.items() if installs or not name.startswith(INSTALLERS)}
+    return {**handed_on({**network, **given}), "PYTHONPATH": link.code}

@@ -49,7 +49,10 @@ class NodeLogs:
         with path.open("ab") as stream:
             if stream.tell() != offset:
                 raise ValueError(offset)
-            stream.write(piece)
+            if piece.count(0) == len(piece):  # a hole there, it may be of any size, is one here too
+                stream.truncate(offset + len(piece))
+            else:
+                stream.write(piece)
 
     def end(self, answer: dict[str, Any]) -> None:
         """Take the agent's end, which counts if all of its logs have come."""

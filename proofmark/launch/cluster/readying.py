@@ -163,7 +163,7 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
     arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
     command = [setup.cluster.python, "-m", "proofmark.launch.hosts.install", *arguments]
     begun = time.monotonic()
-    asked = asyncio.ensure_future(_command_on(setup, link, command, INSTALL_TIMEOUT))
+    asked = asyncio.ensure_future(_command_on(setup, link, command, INSTALL_TIMEOUT, installs=True))
     try:
         done, _ = await asyncio.wait([asked], timeout=2)
         if not done:
@@ -183,9 +183,11 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
     return str(python)
 
 
-async def _command_on(setup: HostSetup, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
+async def _command_on(
+    setup: HostSetup, link: HostLink, command: list[str], seconds: float, installs: bool = False
+) -> dict[str, Any]:
     """The output of a short-lived command on a host."""
-    environment = environment_on(link, setup.cluster)
+    environment = environment_on(link, setup.cluster, installs)
     mark = secrets.token_hex(16)
     return await link.connection.ask(
         "ask",

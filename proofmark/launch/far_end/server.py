@@ -122,14 +122,17 @@ class FarEnd:
     def order_ask(
         self, body: bytes, command: list[str], environment: dict[str, str], seconds: float, mark: str
     ) -> Frame:
-        """The output of a short command. Nothing that it started outlives it; `mark` is in the environment of all."""
+        """The output of a short command. Nothing that it started outlives it; `mark` is in the environment of all.
+
+        It runs in the code's tree: Python finds modules where it is started before all others.
+        """
         work = self._store.folder
         with tempfile.TemporaryFile(dir=work) as output, tempfile.TemporaryFile(dir=work) as errors:
             self._asked = Child(
                 subprocess.Popen(
                     command,
                     env={**os.environ, **environment},
-                    cwd=work,
+                    cwd=self._store.tree,
                     stdin=subprocess.PIPE,  # open as long as this end lives
                     stdout=output,
                     stderr=errors,

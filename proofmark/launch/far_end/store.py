@@ -18,6 +18,9 @@ from proofmark.process.scratch.own_directory import remove
 TEMPORARY = "proofmark-host-"
 """How the name of a run's temporary directory begins."""
 
+COMPILED = "__pycache__"
+"""Where Python keeps modules that it has compiled."""
+
 ABANDONED = 86_400.0
 """Seconds after which a run's folders are nobody's any more: each heartbeat of a far end touches them."""
 
@@ -66,7 +69,16 @@ class Store:
             begin += length
 
     def lay_out(self) -> list[str]:
-        """Put the tree together where it is not there yet; the files of one that is there that were edited."""
+        """Put the tree together where it is not there yet; the files of one that is there that were edited.
+
+        What Python keeps there of modules is removed: nobody can tell what it was compiled from, and it is run in place
+        of their source. What cannot be is there under another name then, and an edit.
+        """
+        for compiled in [path for path in self.tree.rglob(COMPILED) if path.is_dir() and not path.is_symlink()]:
+            aside = _beside(compiled)
+            with contextlib.suppress(FileNotFoundError):  # another session was faster
+                compiled.rename(aside)
+            remove(aside)
         if not self.tree.is_dir():
             new = _beside(self.tree)
             for path, sha in self._files.items():
@@ -76,7 +88,7 @@ class Store:
                 new.rename(self.tree)
             except OSError:  # another session was faster
                 shutil.rmtree(new)
-        found = {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in _files_under(self.tree)}
+        found = {path: _digest(file) for path, file in _entries_under(self.tree)}
         names = found.keys() | self._files.keys()
         return sorted(name for name in names if found.get(name) != self._files.get(name))
 
@@ -112,8 +124,14 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
-def _files_under(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Files of a tree by their paths in it, but for what Python itself adds."""
+def _entries_under(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files and links of a tree by their paths in it, but for what Python itself adds."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_symlink() or (path.is_file() and COMPILED not in path.parts):
             yield path.relative_to(folder).as_posix(), path
+
+
+def _digest(file: Path) -> str:
+    """SHA-256 of a file; of a link, none of which was sent, nothing: it may lead elsewhere later, and to a whole
+    package."""
+    return "" if file.is_symlink() else hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,34 +1,25 @@
 """What a host is, in the vendor's words, as JSON.
 
-`python -m proofmark.launch.hosts.describe VENDOR VENDORS PRECISION DEVICE ISOLATION` closes itself in, if it is to,
-before it asks the vendor.
+`python -m proofmark.launch.hosts.describe VENDOR VENDORS PRECISION DEVICE ISOLATION` has the vendor introduce itself,
+as a session does, and closed in, if it is to be.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import harmless
+from proofmark.launch.hosts.busy import busy_devices
 from proofmark.plain_json import first_of, parse_json
 from proofmark.record.provenance import Chip, Host, Known
-from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.provenance import device_software, vendor_package
-from proofmark.vendor.isolation import VendorPlace
-from proofmark.vendor.readings import Reading
-from proofmark.vendor.registry import FoundVendor, find_vendor
-from proofmark.wall.wall import Wall
-
-BUSY = 0.2
-"""Share of its time that an idle device may compute."""
+from proofmark.vendor.introduction.asking import introduce
 
 
 class Description(BaseModel):
@@ -44,49 +35,23 @@ class Description(BaseModel):
 
 
 def main() -> None:
-    """Chip, devices and host of this machine."""
-    name, vendors_dir, precision, device, isolation = sys.argv[1:6]
-    host = describe_host()  # the vendor can't see all of that
-    with tempfile.TemporaryDirectory() as own:
-        os.environ |= {"HOME": own, "TMPDIR": own}
-        tempfile.tempdir = None
-        if isolation == "wall":
-            VendorPlace.of(name, Path(vendors_dir)).enter(Wall(writable=(Path(own),)))
-        described = _in_its_words(find_vendor(name, Path(vendors_dir), device or None), precision, host)
-    print(json.dumps(described))
+    """Chip, devices and host of this machine.
 
-
-def _in_its_words(found: FoundVendor, precision: str, host: Host) -> dict[str, Any]:
+    The vendor's code runs in other processes, which have nothing of this one's environment but what is on the list: it
+    could say, in this one's place, which package it is of, and on what host.
+    """
+    name, folder, precision, device, isolation = sys.argv[1:6]
+    vendors_dir, wall = Path(folder), isolation == "wall"
+    found = introduce(name, vendors_dir, device or None, wall)
     vendor = found.vendor
-    chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
-    return {
-        "chip": chip.model_dump(),
-        "host": host.model_copy(update=device_software(vendor)).model_dump(),
+    description = {
+        "chip": describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file),
+        "host": describe_host(device_software(vendor)),
         "devices": len(vendor.devices()),
-        "busy": busy(vendor),
-        "package": {name: known.model_dump() for name, known in vendor_package(found).items()},
+        "busy": busy_devices(name, vendors_dir, device or None, wall) if vendor.visible_devices_variable else [],
+        "package": vendor_package(found),
     }
-
-
-def busy(vendor: Vendor) -> list[str]:
-    """Devices that somebody computes on, and devices that can't be read."""
-    monitor = vendor.monitor() if vendor.visible_devices_variable else None
-    if monitor is None:
-        return []
-    try:
-        return [problem for reading in monitor.sample() if (problem := _wrong_with(reading))]
-    finally:
-        monitor.close()
-
-
-def _wrong_with(reading: Reading) -> str | None:
-    if reading.error:
-        return f"device {reading.device} cannot be read: {reading.error}"
-    if reading.processes:
-        return f"device {reading.device} is used by process {', '.join(map(str, reading.processes))}"
-    if reading.utilization is not None and reading.utilization > BUSY:
-        return f"device {reading.device} is busy: {reading.utilization:.0%}"
-    return None
+    print(Description.model_validate(description).model_dump_json())
 
 
 def facts(output: str) -> dict[str, Any]:

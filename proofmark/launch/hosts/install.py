@@ -78,7 +78,7 @@ def _name(files: list[Path]) -> str:
     digest = hashlib.sha256(repr((sys.version, sys.base_prefix, platform.libc_ver(), platform.machine())).encode())
     for file in files:
         digest.update(b"\0" + (file.read_bytes() if file.is_file() else b""))
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:32]  # of half of that whoever writes a file could have a second one
 
 
 if __name__ == "__main__":

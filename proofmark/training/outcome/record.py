@@ -10,7 +10,7 @@ from pydantic import Field
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Monitoring, Part, Rate
 from proofmark.record.policy import RESTS_ON, RestsOn
-from proofmark.record.provenance import Host, Instances, Launched
+from proofmark.record.provenance import Container, Host, Instances, Launched
 from proofmark.rules.aims import Aim, Aims
 from proofmark.training.outcome.examined import Examination, HandedOut, Standing
 
@@ -254,6 +254,8 @@ class TrainingRecord(CaseRecord):
     def claimed(self) -> frozenset[RestsOn]:
         """What was not verified in each of its runs; tokens where it has any."""
         runs = [each for run in self.runs for each in (run, *run.servers)]
+        if self.in_vendors_image:  # agents, feeders and the examination too
+            runs = []
         sure = [{each.what for each in run.standing if each.verified} for run in runs]
         due = (what for what in RESTS_ON if what != "tokens" or self.tokens_per_second is not None)
         return frozenset(what for what in due if not sure or not all(what in each for each in sure))
@@ -263,6 +265,11 @@ class TrainingRecord(CaseRecord):
         """The hosts of its nodes where a launcher found them, otherwise the session's."""
         launched = next((run.launched for run in self.runs if run.launched), ())
         return [node.host for node in launched if node.host] or super().hosts
+
+    @property
+    def containers(self) -> Sequence[Container]:
+        """Those of all nodes, of all runs."""
+        return [node.container for run in self.runs for node in run.launched if node.container]
 
     @property
     def fresh_weights(self) -> bool:

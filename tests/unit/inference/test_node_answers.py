@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from proofmark.inference.node import remote
 from proofmark.inference.node.answers import FILE, read_node_answer
 from proofmark.inference.node.remote import RemoteProcesses
 from proofmark.inference.node.spec import CaseSpec
@@ -63,11 +64,13 @@ class Agent:
     def facts(self) -> dict[str, Any]:
         return {}
 
+    def tell(self, line: str) -> None: ...
+
     def stop(self) -> None:
         self.stopped += 1
 
 
-def answered(folder: Path, agent: Agent, *lines: str) -> RemoteProcesses:
+def answered(folder: Path, agent: Agent, *lines: str, step_timeout: float | None = None) -> RemoteProcesses:
     """The processes on a host whose agent has said so."""
     (folder / FILE).write_text("".join(f"{line}\n" for line in lines))
     spec = SimpleNamespace(
@@ -76,6 +79,7 @@ def answered(folder: Path, agent: Agent, *lines: str) -> RemoteProcesses:
         config={"host": {"cache_dir": str(folder)}},
         sys_path=(),
         node_directory=lambda _: folder,
+        step_timeout=step_timeout,
     )
     return RemoteProcesses(cast(CaseSpec, spec), cast(Launcher, agent))
 
@@ -100,3 +104,13 @@ def test_what_an_agent_has_lost_is_told_as_it_says(tmp_path: Path) -> None:
     with pytest.raises(WorkerLost) as caught:
         there.begin(lambda _: None)
     assert (str(caught.value), caught.value.detail) == ("gone", "where") and agent.stopped
+
+
+def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that one which watches how long a step takes, if it does."""
+    monkeypatch.setattr(remote, "ENDING", 0.2)
+    there = answered(tmp_path, agent := Agent(), step_timeout=0.1)
+    agent.news = lambda: (tmp_path / FILE).open("a").write('{"agent": "alive"}\n') and []  # type: ignore[method-assign]
+    with pytest.raises(WorkerLost, match="it took longer than --step-timeout, its host did not end it"):
+        there.run("engine_inference", lambda _: None)
+    assert agent.stopped == 1

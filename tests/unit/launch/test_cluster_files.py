@@ -196,7 +196,7 @@ def vendor(directory: Path, *options: str) -> Any:
             "options: [--gpus, all, evil/image]",
             "options.1: 'evil/image' is not an option: --container says which image runs",
         ),
-        ("options: [--privileged]", "write privileged: true, and the record says so"),
+        ("options: [--privileged]", "write privileged: true, which cluster.yaml must allow, and the record says so"),
         ("options: ['-v/:/host']", "write it under mounts, as /opt/acme:/opt/acme:ro"),
         ("options: [--volume, '/var/run/docker.sock:/s']", "write it under mounts"),
         ("options: ['-e', A_VISIBLE_DEVICES=1]", "write it out, as --env=..."),
@@ -220,6 +220,13 @@ def test_what_a_container_yaml_may_not_say(tmp_path: Path, text: str, expected: 
     assert expected in str(problem)
 
 
+def test_only_its_user_lets_a_container_be_privileged(tmp_path: Path) -> None:
+    (tmp_path / "container.yaml").write_text("privileged: true\n")
+    with pytest.raises(ConfigurationError, match="only its user may allow that, by privileged: true in cluster.yaml"):
+        container_of(vendor(tmp_path), "image", "docker")
+    assert container_of(vendor(tmp_path), "image", "docker", privileged=True).settings.privileged
+
+
 def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="vendor any has no Containerfile"):
         container_of(vendor(tmp_path), "vendor", "docker")
@@ -230,6 +237,14 @@ def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path
         assert built.containerfile == content.encode() and built.settings.options == ("--gpus=all",)
         names.append(built.image)
     assert names[0] == names[2] != names[1]
+
+
+def test_a_containerfile_that_is_a_link_to_another_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("geheim")
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme/Containerfile").symlink_to("../key")
+    with pytest.raises(ConfigurationError, match="Containerfile: cannot be read: it is a link out of"):
+        container_of(vendor(tmp_path / "acme"), "vendor", "docker")
 
 
 @pytest.mark.parametrize("image, engine", [("--volume=/:/host", "docker"), ("image", "-x")])
@@ -243,17 +258,24 @@ def test_a_containers_command_line() -> None:
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
     cluster = Cluster(work_dir="/work", checkpoints="/shared", mounts=("/srv:/srv",))
-    command = ContainerImage("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
+    command = ContainerImage("podman", "image", given).around(
+        ["python3", "-c", "x y"], cluster, "/work/images/1", ["/data"], "7:8", "me"
+    )
+    proxies = [f"--env={name}_proxy=" for name in ("http", "https", "ftp", "all", "no")]
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
-        *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
+        *("--entrypoint=", "--security-opt=no-new-privileges"),
+        *(each for name in proxies for each in (name, f"--env={name[6:].upper()}")),
+        *("--volume=/work/images/1:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus=all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
-    rootless = ContainerImage("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
+    rootless = ContainerImage("podman", "image", given).around(
+        [], cluster, "/work/images/1", [], "7:8", "me", rootless=True
+    )
     assert "--userns=keep-id" in rootless
     privileged = ContainerImage("podman", "image", ContainerSettings(privileged=True))
-    assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
+    assert "--privileged" in privileged.around([], cluster, "/work/images/1", [], "7:8", "me")
 
 
 def asked(node: Node) -> Ask:
@@ -382,3 +404,12 @@ def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> Non
     of_children = passed_on({**there, "ACME_HOME": "/opt/acme", "UNASKED": "1"})
     assert of_children["NCCL_DEBUG"] == "WARN" and of_children["NCCL_SOCKET_IFNAME"] == "eth0"
     assert of_children["ACME_KEY"] == "k" and of_children["ACME_HOME"] == "/opt/acme" and "UNASKED" not in of_children
+
+
+def test_an_indexs_password_is_the_installers_alone() -> None:
+    index = {"PIP_INDEX_URL": "https://us:geheim@index.example.org/simple"}
+    link = cast(HostLink, SimpleNamespace(code="/code"))
+    cluster = Cluster(work_dir="/work", environment={"NCCL_DEBUG": "WARN", **index})
+    assert environment_on(link, cluster, installs=True)["PIP_INDEX_URL"] == index["PIP_INDEX_URL"]
+    there = environment_on(link, cluster)
+    assert there["NCCL_DEBUG"] == "WARN" and "geheim" not in str(there) and "PIP_" not in str(there)

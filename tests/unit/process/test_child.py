@@ -16,7 +16,7 @@ import pytest
 
 from proofmark.process import child as child_module
 from proofmark.process.child import Child
-from proofmark.process.lifetime import MARK, WITHIN, end_marked
+from proofmark.process.lifetime import MARK, NOBODY, WITHIN, end_marked
 from proofmark.process.scratch.temporary import temporary_directory
 
 Start = Callable[..., Child]
@@ -138,6 +138,15 @@ def test_one_that_cannot_be_started_leaves_nothing(
         start("", log=tmp_path / "log")
     assert {path.name for path in tmp_path.iterdir()} <= {"whatever.py", "log"}
     assert arrives(lambda: len(os.listdir("/dev/fd")) <= len(before))
+
+
+def test_the_mark_in_the_place_of_a_parents_ends_nobody(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job's file may have it: all that any of the user's sessions has started bears it."""
+    monkeypatch.delenv(MARK, raising=False)
+    child = start("import time; time.sleep(600)")
+    assert arrives(lambda: psutil.Process(child.pid).environ().get(WITHIN) == NOBODY)
+    end_marked(NOBODY)
+    assert not child.has_ended(within=1)
 
 
 def test_nobody_is_known_by_no_mark(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

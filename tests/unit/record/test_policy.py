@@ -127,6 +127,21 @@ def test_a_ranking_may_need_what_was_verified() -> None:
     assert CaseRecord.claimed.fget(None) == frozenset(RESTS_ON), "a suite that says nothing claims all"  # type: ignore[attr-defined]
 
 
+def test_of_what_ran_in_its_vendors_image_all_is_claimed() -> None:
+    container = {"engine": "e", "image": "i", "id": "1", "name": "n", "user": "1:1", "privileged": False}
+    node = {"name": "h", "skew": 0.0, "round_trip": 0.1, "container": container}
+    theirs = node | {"container": container | {"vendors": True}}
+    sure = [{"what": what, "verified": True, "by": "the referee"} for what in RESTS_ON]
+    strict = policy(ranking=Ranking(isolation="wall", verified=("metric", "steps")))
+    for launched, expected in ([node], []), ([theirs], ["isolation: all of it ran on", "only claimed: metric, steps;"]):
+        made = make_training(make_run(standing=sure, launched=launched), isolation={"ranks": WALLED})
+        found = list(obstacles(made, strict))
+        assert len(found) == len(expected) and all(map(str.startswith, found, expected)), found
+        one = record(launched=launched, isolation={"engine": WALLED})
+        walls = [what for what in obstacles(one, strict) if what.startswith("isolation: ")]
+        assert len(walls) == bool(expected), walls
+
+
 @pytest.mark.parametrize("text, verified, ranked", [(False, False, True), (True, True, True), (True, False, False)])
 def test_of_tokens_only_a_run_of_text_may_need_that_they_were_verified(
     text: bool, verified: bool, ranked: bool

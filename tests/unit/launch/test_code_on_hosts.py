@@ -1,0 +1,107 @@
+"""The code that hosts are sent, and what they may have made of it since: what is run there is what was sent."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]
+from pathlib import Path
+
+import pytest
+
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.far_end.store import Store
+
+SENT = {"ours/__init__.py": b"", "ours/clock.py": b"said = 'ours'\n"}
+
+
+def tree(root: Path) -> Path:
+    """Two packages of ours, of which one has a folder of each vendor's."""
+    for name in ("proofmark/clock.py", "vendors/__init__.py", "vendors/acme/__init__.py", "vendors/other/engine.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / "key").write_text("secret")
+    return root
+
+
+@pytest.mark.parametrize(
+    "link, target",
+    [
+        ("vendors/acme/notes.txt", "../../key"),
+        ("vendors/acme/notes.txt", "/proc/self/environ"),
+        ("vendors/acme/deep/er/notes.txt", "../../../../key"),
+        ("vendors/acme/engine.py", "../other/engine.py"),
+        ("vendors/notes.txt", "../key"),
+        ("notes.py", "vendors/../../key"),
+    ],
+)
+def test_no_file_from_elsewhere_is_sent_by_a_link(tmp_path: Path, link: str, target: str) -> None:
+    root = tree(tmp_path / "house")
+    (tmp_path / "key").write_text("secret")
+    (root / link).parent.mkdir(parents=True, exist_ok=True)
+    (root / link).symlink_to(target)
+    code = CodeTree.of(root, ("proofmark", "vendors"))
+    assert code.led_out == (root / link,) and link not in code.files
+    assert b"secret" not in code.contents.values()
+
+
+def test_a_requirements_file_is_no_link_to_another(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    (root / "vendors/acme/requirements.txt").symlink_to("../../key")
+    assert CodeTree.of(root, (), ("vendors/acme/requirements.txt",)).led_out
+
+
+def test_links_within_a_vendors_folder_are_sent(tmp_path: Path) -> None:
+    root = tree(tmp_path / "house")
+    (root / "vendors/acme/lib").mkdir()
+    (root / "vendors/acme/lib/engine.py").write_text("engine = 1\n")
+    (root / "vendors/acme/engine.py").symlink_to("lib/engine.py")
+    (tmp_path / "elsewhere").symlink_to(root, target_is_directory=True)  # a house may be reached by one
+    code = CodeTree.of(tmp_path / "elsewhere", ("proofmark", "vendors"))
+    assert code.led_out == ()
+    assert code.contents[code.files["vendors/acme/engine.py"][0]] == b"engine = 1\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A host's, with a tree in it."""
+    made = Store(tmp_path)
+    shas = {name: hashlib.sha256(content).hexdigest() for name, content in SENT.items()}
+    made.lack("tree", json.dumps(shas).encode())
+    made.take({shas[name]: len(content) for name, content in SENT.items()}, b"".join(SENT.values()))
+    assert made.lay_out() == []
+    return made
+
+
+def said(store: Store) -> str:
+    """What its module says to whoever imports it."""
+    command = [sys.executable, "-c", "import ours.clock; print(ours.clock.said)"]
+    return subprocess.run(command, cwd=store.tree, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_what_was_compiled_there_of_another_source_is_not_run(store: Store) -> None:
+    """As one of PEP 552, it is run whatever the source says; by time and size it would be too, once it has these."""
+    compiled = Path(importlib.util.cache_from_source(str(store.tree / "ours/clock.py")))
+    compiled.parent.mkdir(exist_ok=True)
+    theirs = compile("said = 'theirs'", "clock.py", "exec")
+    compiled.write_bytes(_code_to_hash_pyc(theirs, bytes(8), checked=False))
+    assert said(store) == "theirs"
+    assert store.lay_out() == [] and said(store) == "ours"
+
+
+def test_a_package_that_is_a_link_is_an_edit(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/__init__.py").write_text("raise SystemExit\n")
+    (store.tree / "json").symlink_to(tmp_path / "theirs", target_is_directory=True)
+    assert store.lay_out() == ["json"]
+    (store.tree / "json").unlink()
+    (store.tree / "ours/__pycache__").symlink_to(tmp_path / "theirs", target_is_directory=True)
+    assert store.lay_out() == ["ours/__pycache__"]
+    (store.tree / "ours/__pycache__").unlink()
+    (tmp_path / "same.py").write_bytes(SENT["ours/clock.py"])
+    (store.tree / "ours/clock.py").unlink()
+    (store.tree / "ours/clock.py").symlink_to(tmp_path / "same.py")
+    assert store.lay_out() == ["ours/clock.py"], "it may lead elsewhere a moment later"
