@@ -1,5 +1,6 @@
 """`make sessions`: what a session costs its user beside measuring, exporting and compiling: all from the command to the
 prompt but for those steps. Weights are trained before; what is left are imports, data, models, processes and reports.
+Without the plugin of a library that only these tests have: at a session's end it takes a second to import that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def main() -> None:
 def _fixed(cases: str) -> float:
     """Seconds of a session over `cases`, without their work."""
     with tempfile.TemporaryDirectory() as folder:
-        options = ["-q", "-k", cases, "--results-dir", folder]
+        options = ["-q", "-k", cases, "--results-dir", folder, "-p", "no:hypothesispytest"]
         begun = time.perf_counter()
         command = [sys.executable, "-m", "pytest", "suites/inference", *options]
         # its verdict does not matter
