@@ -23,8 +23,21 @@ LEAVES = ("agent.log", FILE, "worker.log", "monitor.jsonl", "monitor.err")
 SILENCE = 24 * HEARTBEAT
 """Seconds without a word of the agent after which it is given up: its host lives, or the launcher would have said."""
 
+STARTING = 1800.0
+"""Seconds from a host's first answer to its processes' readiness: a vendor's package may take long to import there."""
+
+CLOSING = 600.0
+"""Seconds from when its processes are told to end until it says that they have."""
+
 ENDING = 60.0
 """Seconds that the agent's last words may take."""
+
+LATE = {
+    "ready": "its processes were not ready half an hour after its host first answered, which was let go of",
+    "outcome": "it took longer than --step-timeout, its host did not end it, and was let go of",
+    "closed": "its host was told to end its processes, did not, and was let go of",
+}
+"""What has happened where a host says that it is there, and not what is waited for."""
 
 EVERY = 0.05
 """Seconds between two looks."""
@@ -67,7 +80,7 @@ class RemoteProcesses:
             WorkerLost: there is no host, it is not ready, or they can't be started there.
         """
         try:
-            ready = self._wait_for("ready", on_progress)
+            ready = self._wait_for("ready", on_progress, STARTING)
         except WorkerLost:
             self.kill()
             raise
@@ -80,14 +93,14 @@ class RemoteProcesses:
         that host doesn't."""
         self._handle.tell(json.dumps({"step": step}))
         self._heard = time.monotonic()
-        return dict(self._wait_for("outcome", on_progress, self._heard + self._patience))
+        return dict(self._wait_for("outcome", on_progress, self._patience))
 
     def close(self) -> Ending:
         """Have the processes end, and wait until all that they wrote is here."""
         self._handle.tell(json.dumps({"step": None}))
         self._heard, deadline = time.monotonic(), time.monotonic() + ENDING
         try:
-            closed = self._wait_for("closed", lambda _: None)
+            closed = self._wait_for("closed", lambda _: None, CLOSING)
             while (status := self._handle.status()) == "running" and time.monotonic() < deadline:
                 time.sleep(EVERY)
             lost = closed["lost"] if status == "succeeded" else self._cause()
@@ -108,13 +121,16 @@ class RemoteProcesses:
         """Let go of the host."""
         self._handle.stop()
 
-    def _wait_for(self, kind: str, on_progress: Progress, until: float = float("inf")) -> Any:
+    def _wait_for(self, kind: str, on_progress: Progress, patience: float) -> Any:
+        """That answer; `patience` counts from when the host has first been heard."""
+        until = self._heard + patience
         while True:
             ended = self._handle.status() != "running"  # looked at first: what came before it is read below
             for note in self._handle.news():
                 on_progress({"note": note})
             for answer in self._read():
                 self._heard = time.monotonic()
+                until = min(until, self._heard + patience)
                 if kind in answer:
                     return answer[kind]
                 if "lost" in answer:
@@ -125,7 +141,7 @@ class RemoteProcesses:
                 raise WorkerLost(self._cause())
             if time.monotonic() > until:
                 self.kill()
-                raise WorkerLost("it took longer than --step-timeout, its host did not end it, and was let go of")
+                raise WorkerLost(LATE[kind])
             if time.monotonic() - self._heard > SILENCE:
                 self.kill()
                 raise WorkerLost(f"the case's agent gave no sign of life for {SILENCE:.0f} s, and was ended")

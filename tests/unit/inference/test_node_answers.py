@@ -108,9 +108,13 @@ def test_what_an_agent_has_lost_is_told_as_it_says(tmp_path: Path) -> None:
 
 def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that one which watches how long a step takes, if it does."""
-    monkeypatch.setattr(remote, "ENDING", 0.2)
+    for bound in ("STARTING", "CLOSING", "ENDING"):
+        monkeypatch.setattr(remote, bound, 0.2)
     there = answered(tmp_path, agent := Agent(), step_timeout=0.1)
     agent.news = lambda: (tmp_path / FILE).open("a").write('{"agent": "alive"}\n') and []  # type: ignore[method-assign]
+    with pytest.raises(WorkerLost, match="its processes were not ready half an hour after its host first answered"):
+        there.begin(lambda _: None)
     with pytest.raises(WorkerLost, match="it took longer than --step-timeout, its host did not end it"):
         there.run("engine_inference", lambda _: None)
-    assert agent.stopped == 1
+    assert "its host was told to end its processes, did not, and was let go of" in str(there.close().lost)
+    assert agent.stopped
