@@ -4,6 +4,7 @@ process's memory lies is chance, may make it a fifth faster than another, and la
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +16,7 @@ import torch
 from proofmark.case import Loader
 from proofmark.inference.case import InferenceCase, InferenceParameters
 from proofmark.measuring.window import Compute
+from proofmark.process.lifetime import die_with_parent
 from proofmark.process.memory import keep_freed
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
@@ -56,6 +58,7 @@ def hand_written(
 
 def _make(kind: type[InferenceCase], vendor: str, compiler: str | None, onnx: Path) -> None:
     global _made
+    die_with_parent(signal.SIGKILL)()
     keep_freed()  # as what it is held against does
     case = kind()
     config = config_of(case, compiler)
