@@ -171,7 +171,7 @@ HOST: dict[str, Any] = {
 ROOMS = {"version": 1, "affect_no_case": ["docs/", "*.md"], "vendor_may_touch": ["vendors/{vendor}/"]}
 CLUSTER: dict[str, Any] = {
     "hosts": ["one", {"address": "10.0.0.2", "port": 2222, "user": "you"}],
-    "work_dir": "/work",
+    "work_dir": "/scratch",
     "time_limit": "1-02:03:04",
     "slurm_options": ["--gres=gpu:8"],
     "key": "id",

@@ -33,7 +33,7 @@ ENDING = 60.0
 """Seconds that the agent's last words may take."""
 
 LATE = {
-    "ready": "its processes were not ready half an hour after its host first answered, which was let go of",
+    "ready": f"its processes were not ready {STARTING / 60:.0f} min after its host first answered, which was let go of",
     "outcome": "it took longer than --step-timeout, its host did not end it, and was let go of",
     "closed": "its host was told to end its processes, did not, and was let go of",
 }

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import harmless
-from proofmark.launch.hosts.busy import busy_devices
 from proofmark.plain_json import first_of, parse_json
 from proofmark.record.provenance import Chip, Host, Known
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.provenance import device_software, vendor_package
+from proofmark.vendor.introduction.answers import IntroducedVendor
 from proofmark.vendor.introduction.asking import introduce
 
 
@@ -37,18 +37,18 @@ class Description(BaseModel):
 def main() -> None:
     """Chip, devices and host of this machine.
 
-    The vendor's code runs in other processes, which have nothing of this one's environment but what is on the list: it
+    The vendor's code runs in another process, which has nothing of this one's environment but what is on the list: it
     could say, in this one's place, which package it is of, and on what host.
     """
-    name, folder, precision, device, isolation = sys.argv[1:6]
-    vendors_dir, wall = Path(folder), isolation == "wall"
-    found = introduce(name, vendors_dir, device or None, wall)
+    name, vendors_dir, precision, device, isolation = sys.argv[1:6]
+    found = introduce(name, Path(vendors_dir), device or None, isolation == "wall", busy=True)
     vendor = found.vendor
+    assert isinstance(vendor, IntroducedVendor)
     description = {
         "chip": describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file),
         "host": describe_host(device_software(vendor)),
         "devices": len(vendor.devices()),
-        "busy": busy_devices(name, vendors_dir, device or None, wall) if vendor.visible_devices_variable else [],
+        "busy": vendor.busy,
         "package": vendor_package(found),
     }
     print(Description.model_validate(description).model_dump_json())

@@ -69,6 +69,7 @@ class Answers(BaseModel):
     case_adapters: dict[str, tuple[str, ...]] = {}
     devices: tuple[tuple[int, Line], ...] = ()
     devices_sought: tuple[str, ...] = ()
+    monitor: tuple[str, ...] = ()
     software: Software = Software()
     failures: dict[str, str]
 
@@ -124,6 +125,11 @@ class IntroducedVendor(Vendor):
         if failure := self._answers.failures.get("devices"):
             raise UsageError(f"vendor '{self._name}': devices(){failure} ({self._answers.file})")
         return [Device(*each) for each in self._answers.devices]
+
+    @property
+    def busy(self) -> list[str]:
+        """Devices that are used or can't be read, each in a line; none where that was not asked."""
+        return list(self._answers.monitor)
 
     def devices_sought(self) -> list[str]:
         """As answered; nothing where there are devices."""

@@ -45,10 +45,16 @@ SOUGHT, LONGEST_TEXT = 64, 4096
 
 
 def introduce(
-    name: str, vendors_dir: Path, device: str | None = None, wall: bool = True, suites: Collection[str] = ()
+    name: str,
+    vendors_dir: Path,
+    device: str | None = None,
+    wall: bool = True,
+    suites: Collection[str] = (),
+    busy: bool = False,
 ) -> FoundVendor:
     """Find a vendor as `find_vendor` does, in a process of its own, behind a wall if it is to be. Variables that
-    its file names pass to what this process starts. `suites` are those whose cases train.
+    its file names pass to what this process starts. `suites` are those whose cases train; with `busy` its monitor is
+    asked which devices are used.
 
     Raises:
         UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
@@ -59,7 +65,8 @@ def introduce(
     if problems := foreign_files(place.directory):
         raise ConfigurationError(problems)
     let_pass(place.passing)
-    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall, "suites": list(suites)}
+    orders: dict[str, Any] = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall}
+    orders |= {"suites": list(suites), "busy": busy}
     line, isolation = _ask(name, orders, load_environment(place.directory).variables)
     answers = _understood(name, line, place.directory)
     _, distribution = target_of(name, vendors_dir)
@@ -107,6 +114,7 @@ def _understood(name: str, line: dict[str, Any], directory: Path) -> Answers:
         update={
             "failures": {harmless(what): harmless(failure) for what, failure in answers.failures.items()},
             "devices_sought": tuple(map(harmless, answers.devices_sought[:SOUGHT])),
+            "monitor": tuple(map(harmless, answers.monitor)),
             "software": replace(answers.software, reason=harmless(answers.software.reason)),
         }
     )

@@ -22,6 +22,7 @@ from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
+from proofmark.vendor.introduction.busy import busy_devices
 from proofmark.vendor.isolation import VendorPlace
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from proofmark.wall.wall import Wall
@@ -58,7 +59,7 @@ def main() -> None:
             send(isolation=place.enter(own).model_dump(mode="json"))
         note("its import")
         found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
-        send(answers=_declared(found) | _asked(found, note, found.adapters_of(orders["suites"])))
+        send(answers=_declared(found) | _asked(found, note, found.adapters_of(orders["suites"]), orders["busy"]))
     except ProofmarkError as error:
         send(error=str(error))
 
@@ -85,7 +86,7 @@ def _declared(found: FoundVendor) -> dict[str, Any]:
     }
 
 
-def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, Any]:
+def _asked(found: FoundVendor, note: Note, cases: Sequence[str], busy: bool) -> dict[str, Any]:
     """What the vendor's methods say, each with what follows its name where it failed; and its adapters of cases."""
     vendor = found.vendor
     calls: dict[str, Callable[[], Any]] = {
@@ -94,6 +95,7 @@ def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, An
         "torch_device": vendor.torch_device,
         "training_adapter": lambda: adapted_steps(vendor.training_adapter()),
         "devices": lambda: _devices(vendor),
+        **({"monitor": lambda: busy_devices(vendor)} if busy else {}),
     }
     answers: dict[str, Any] = {"failures": {}, "case_adapters": {}}
     for case in cases:

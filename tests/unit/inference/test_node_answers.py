@@ -112,7 +112,7 @@ def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, mon
         monkeypatch.setattr(remote, bound, 0.2)
     there = answered(tmp_path, agent := Agent(), step_timeout=0.1)
     agent.news = lambda: (tmp_path / FILE).open("a").write('{"agent": "alive"}\n') and []  # type: ignore[method-assign]
-    with pytest.raises(WorkerLost, match="its processes were not ready half an hour after its host first answered"):
+    with pytest.raises(WorkerLost, match="its processes were not ready 30 min after its host first answered"):
         there.begin(lambda _: None)
     with pytest.raises(WorkerLost, match="it took longer than --step-timeout, its host did not end it"):
         there.run("engine_inference", lambda _: None)

@@ -26,7 +26,7 @@ from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
 from proofmark.process.environment import passed_on
 
-GOOD: dict[str, Any] = {"work_dir": "/work"}
+GOOD: dict[str, Any] = {"work_dir": "/scratch"}
 
 
 def load(folder: Path, text: str) -> Cluster:
@@ -43,7 +43,7 @@ def test_a_path_below_nobodys_home_is_a_line(tmp_path: Path) -> None:
 def test_a_full_file(tmp_path: Path) -> None:
     content = {
         "hosts": ["one", {"address": "10.0.0.2", "port": 2222, "user": "you"}, "fe80::1%eth0"],
-        "work_dir": "/work",
+        "work_dir": "/scratch",
         "time_limit": "1-02:03:04",
         "slurm_options": ["--gres=gpu:8"],
         "environment": {"NCCL_DEBUG": "WARN"},
@@ -105,7 +105,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"slurm_options": ["--clusters=b"]}, "slurm_options: --clusters is the suite's to say"),
         ({"slurm_options": ["--no-sh"]}, "slurm_options: --no-sh is the suite's to say"),
         ({"clear_caches": "yes"}, "clear_caches: "),
-        ({"worker_dir": "/work"}, "worker_dir: unknown key"),
+        ({"worker_dir": "/scratch"}, "worker_dir: unknown key"),
         ({"hosts": []}, "hosts: expected at least one; remove the key"),
     ],
 )
@@ -161,7 +161,7 @@ def vendor(directory: Path, *options: str) -> Any:
         ("mounts: ['/opt/:/opt/:ro']", "'/opt/' is not visible"),
         ("mounts: ['/opt/x:/opt/x']", "is not read-only at its own place: write /opt/x:/opt/x:ro"),
         ("mounts: ['/opt/x:/opt/x:rw']", "write /opt/x:/opt/x:ro"),
-        ("mounts: ['/opt/x:/work:ro']", "write /opt/x:/opt/x:ro"),
+        ("mounts: ['/opt/x:/srv:ro']", "write /opt/x:/opt/x:ro"),
         ("devices: ['']", "devices.0: "),
         ("devices: [acme]", "devices.0: 'acme' is not a device: expected a file (/dev/acme0) or a CDI name"),
         ("devices: [/dev]", "is not a device"),
@@ -257,25 +257,30 @@ def test_a_containers_command_line() -> None:
     given = ContainerSettings(
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
-    cluster = Cluster(work_dir="/work", checkpoints="/shared", mounts=("/srv:/srv",))
+    cluster = Cluster(work_dir="/scratch", checkpoints="/shared", mounts=("/srv:/srv",))
     command = ContainerImage("podman", "image", given).around(
-        ["python3", "-c", "x y"], cluster, "/work/images/1", ["/data"], "7:8", "me"
+        ["python3", "-c", "x y"], cluster, "/scratch/images/1", ["/data"], "7:8", "me"
     )
     proxies = [f"--env={name}_proxy=" for name in ("http", "https", "ftp", "all", "no")]
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
         *("--entrypoint=", "--security-opt=no-new-privileges"),
         *(each for name in proxies for each in (name, f"--env={name[6:].upper()}")),
-        *("--volume=/work/images/1:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
+        *(
+            "--volume=/scratch/images/1:/scratch",
+            "--volume=/shared:/shared",
+            "--volume=/data:/data:ro",
+            "--volume=/srv:/srv",
+        ),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus=all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
     rootless = ContainerImage("podman", "image", given).around(
-        [], cluster, "/work/images/1", [], "7:8", "me", rootless=True
+        [], cluster, "/scratch/images/1", [], "7:8", "me", rootless=True
     )
     assert "--userns=keep-id" in rootless
     privileged = ContainerImage("podman", "image", ContainerSettings(privileged=True))
-    assert "--privileged" in privileged.around([], cluster, "/work/images/1", [], "7:8", "me")
+    assert "--privileged" in privileged.around([], cluster, "/scratch/images/1", [], "7:8", "me")
 
 
 def asked(node: Node) -> Ask:
@@ -394,13 +399,13 @@ def test_a_port_that_no_file_names_is_sshs_own_to_choose() -> None:
 def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="salloc, srun, scancel, scontrol, squeue not found in PATH"):
-        Slurm(Cluster(work_dir="/work"))
+        Slurm(Cluster(work_dir="/scratch"))
 
 
 def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> None:
     variables = {"NCCL_DEBUG": "WARN", "ACME_KEY": "k", "PROOFMARK_PASSES": "ACME_*"}
     link = cast(HostLink, SimpleNamespace(code="/code"))
-    there = environment_on(link, Cluster(work_dir="/work", interface="eth0", environment=variables))
+    there = environment_on(link, Cluster(work_dir="/scratch", interface="eth0", environment=variables))
     of_children = passed_on({**there, "ACME_HOME": "/opt/acme", "UNASKED": "1"})
     assert of_children["NCCL_DEBUG"] == "WARN" and of_children["NCCL_SOCKET_IFNAME"] == "eth0"
     assert of_children["ACME_KEY"] == "k" and of_children["ACME_HOME"] == "/opt/acme" and "UNASKED" not in of_children
@@ -409,7 +414,7 @@ def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> Non
 def test_an_indexs_password_is_the_installers_alone() -> None:
     index = {"PIP_INDEX_URL": "https://us:geheim@index.example.org/simple"}
     link = cast(HostLink, SimpleNamespace(code="/code"))
-    cluster = Cluster(work_dir="/work", environment={"NCCL_DEBUG": "WARN", **index})
+    cluster = Cluster(work_dir="/scratch", environment={"NCCL_DEBUG": "WARN", **index})
     assert environment_on(link, cluster, installs=True)["PIP_INDEX_URL"] == index["PIP_INDEX_URL"]
     there = environment_on(link, cluster)
     assert there["NCCL_DEBUG"] == "WARN" and "geheim" not in str(there) and "PIP_" not in str(there)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from proofmark.errors import UsageError
 from proofmark.launch.hosts import describe
 from proofmark.vendor.hardware.provenance import content_of
+from proofmark.vendor.introduction.asking import introduce
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 from tests.unit.wall.test_wall import behind
 
@@ -73,3 +75,35 @@ def test_a_vendors_code_does_not_say_which_package_it_is(vendors: Path) -> None:
     package = described(vendors)["package"]
     assert package["vendor_sha256"]["value"] == content_of(vendors / "acme").value
     assert package["vendor_version"]["value"] is None
+
+
+USED = """
+from proofmark.vendor.readings import Monitor, Reading
+class Used(Monitor):
+    def sample(self): return READINGS
+Acme.monitor = lambda self: Used()
+Acme.visible_devices_variable = VARIABLE
+"""
+
+
+@pytest.mark.parametrize(
+    "readings, variable, expected",
+    [
+        ("[Reading(device=1, processes=(7, 8))]", "ACME_VISIBLE_DEVICES", ["device 1 is used by process 7, 8"]),
+        ("[Reading(device=0, utilization=0.5)]", "ACME_VISIBLE_DEVICES", ["device 0 is busy: 50%"]),
+        ("[Reading(device=0, utilization=0.2)]", "ACME_VISIBLE_DEVICES", []),
+        ("[Reading(device=0, utilization=0.5)]", None, []),
+    ],
+)
+def test_devices_that_somebody_uses(vendors: Path, readings: str, variable: str | None, expected: list[str]) -> None:
+    used = USED.replace("READINGS", readings)
+    add(vendors, "acme", f"{GOOD}\nVARIABLE = {variable!r}\n{used}")
+    assert described(vendors)["busy"] == expected
+
+
+def test_a_monitor_that_fails_is_named(vendors: Path) -> None:
+    used = USED.replace("READINGS", "1 / 0")
+    add(vendors, "acme", f"{GOOD}\nVARIABLE = 'ACME_VISIBLE_DEVICES'\n{used}")
+    with pytest.raises(UsageError, match="vendor 'acme': monitor\\(\\) failed: ZeroDivisionError"):
+        introduce("acme", vendors, wall=False, busy=True)
+    introduce("acme", vendors, wall=False)
