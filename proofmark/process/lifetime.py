@@ -11,11 +11,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, NoReturn, Protocol
-
-import psutil
+from typing import IO, TYPE_CHECKING, NoReturn, Protocol
 
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
+
+if TYPE_CHECKING:
+    import psutil
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
@@ -158,6 +159,8 @@ def end_descendants(pid: int) -> None:
     What runs others' code leads a group, which behind a wall its forks can't leave, and may undo all else by which it
     would be known.
     """
+    import psutil  # here: an engine in its vendor's image has none, and ends nobody
+
     groups = set[int]()
     with contextlib.suppress(psutil.NoSuchProcess):
         for descendant in psutil.Process(pid).children(recursive=True):
@@ -177,6 +180,8 @@ def end_marked(mark: str) -> None:
     """
     if mark in ("", NOBODY):
         return
+    import psutil
+
     deadline = time.monotonic() + SWEEP
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
         time.monotonic() < deadline
@@ -188,6 +193,8 @@ def end_marked(mark: str) -> None:
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:
+    import psutil
+
     try:
         return process.pid != os.getpid() and mark in map(process.environ().get, (MARK, WITHIN))
     except (psutil.Error, OSError):  # another user's, or gone

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
 from proofmark.process.log_level import LogLevel
-from proofmark.rules.case_file import CaseFile
 from proofmark.rules.legality import Override, OverrideLayer, hold_against
+
+if TYPE_CHECKING:
+    from proofmark.rules.case_file import CaseFile
 
 
 @dataclass(frozen=True)

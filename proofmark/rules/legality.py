@@ -23,13 +23,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
 from proofmark.names import hint, meant
-from proofmark.rules.case_file import Setting
 from proofmark.rules.device_files import DRIVERS, is_drivers
+
+if TYPE_CHECKING:
+    from proofmark.rules.case_file import Setting
 
 HOST_SETTINGS = frozenset(
     "FLAGPERF_PATH FLAGPERF_LOG_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION VENDOR HOSTS SSH_PORT HOSTS_PORTS "

@@ -10,8 +10,8 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.adapter import TrainedCase, TrainingAdapter
 from proofmark.vendor.contract import Analysis, Device, Software, Vendor, driver_files
 from proofmark.vendor.engine import Compiler, InferFromModel, InferFromOnnx, InferModel
-from proofmark.vendor.hardware.machine import physical_cores, processor_name
 from proofmark.vendor.hardware.packages import ProcessorPackages
+from proofmark.vendor.hardware.processor import physical_cores, processor_name
 from proofmark.vendor.readings import Monitor, Reading
 
 __all__ = [

@@ -15,9 +15,7 @@ from typing import NamedTuple
 from proofmark.errors import StepError
 from proofmark.vendor.adapter import TrainingAdapter
 from proofmark.vendor.engine import Compiler
-from proofmark.vendor.hardware.chips import find_chip, load_chips
-from proofmark.vendor.hardware.machine import microcode, processor_name
-from proofmark.vendor.monitor_log import memory_seen
+from proofmark.vendor.hardware.processor import microcode, processor_name
 from proofmark.vendor.readings import Monitor
 
 GIB = 1024**3
@@ -214,6 +212,9 @@ class Vendor(ABC):
         Raises:
             UsageError: the file is missing, or it is not a log of Proofmark's monitor.
         """
+        from proofmark.vendor.hardware.chips import find_chip, load_chips  # not there in a vendor's image
+        from proofmark.vendor.monitor_log import memory_seen
+
         used, total = memory_seen(Path(path))
         chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")
         entry = find_chip(self.chip(), load_chips(chips))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.metadata import Distribution
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from proofmark.errors import Problem, StepError, UsageError
 from proofmark.finding import imported, installed
@@ -16,8 +17,9 @@ from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.from_source import FromSource
 from proofmark.vendor.stray_files import names_a_scale, what_is_expected, why_never_read
-from proofmark.vendor.unsupported import expected_reason, load_expected
-from proofmark.wall.isolation import Isolation
+
+if TYPE_CHECKING:
+    from proofmark.wall.isolation import Isolation
 
 GROUP = "proofmark.vendors"
 
@@ -60,6 +62,8 @@ class FoundVendor:
         Raises:
             ConfigurationError: its list is wrong.
         """
+        from proofmark.vendor.unsupported import expected_reason, load_expected  # not there in a vendor's image
+
         return expected_reason(load_expected(self.unsupported_file), case, compiler, precision)
 
     def adapters_of(self, suites: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from proofmark.training.logs.collect import collect
 from proofmark.training.outcome.record import TrainingRecord
-from proofmark.vendor.hardware.machine import usable_cores
+from proofmark.vendor.hardware.processor import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites
 from tests.unit.wall.test_wall import behind, has_landlock

@@ -14,7 +14,7 @@ from proofmark.automl.trial.spec import LOG, LONGEST_LOG
 from proofmark.process.dictation import Dictation
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.spec import AGENT, EVENTS
-from proofmark.vendor.hardware.machine import usable_cores
+from proofmark.vendor.hardware.processor import usable_cores
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure

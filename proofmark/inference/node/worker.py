@@ -23,7 +23,7 @@ from proofmark.process.child import Child
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.quota import Quota
 from proofmark.rules.config import HostSettings
-from proofmark.vendor.hardware.machine import too_many_loaders
+from proofmark.vendor.hardware.processor import too_many_loaders
 
 DETAIL = 20_000
 """Bytes of its stacks that are kept."""

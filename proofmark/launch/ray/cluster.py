@@ -12,7 +12,7 @@ from proofmark.errors import ProofmarkError, UsageError, harmless
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.driver_process import ANSWERS, Asked, DriverProcess
 from proofmark.launch.ray.launcher import RayLauncher
-from proofmark.vendor.hardware.machine import usable_cores
+from proofmark.vendor.hardware.processor import usable_cores
 
 PROCESSOR, GPU = "CPU", "GPU"
 """Resources of every Ray: cores, and accelerators that it knows as such."""

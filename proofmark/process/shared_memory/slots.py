@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import psutil
-
 from proofmark.errors import StepError
 from proofmark.process.control_groups import memory_left
 from proofmark.process.shared_memory.layout import Layout
@@ -114,6 +112,8 @@ class Slot:
 
 def _available() -> int:
     """Bytes, of the machine's and of what this process's control groups may have."""
+    import psutil  # here: who only maps slots may have none, an engine in its vendor's image
+
     bound, available = memory_left(), int(psutil.virtual_memory().available)
     return available if bound is None else min(bound, available)
 

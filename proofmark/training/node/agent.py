@@ -39,7 +39,8 @@ from proofmark.training.outcome.event_types import DRAWN
 from proofmark.training.outside.examination import examine
 from proofmark.training.spec import AGENT, CHANCES, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
-from proofmark.vendor.hardware.machine import describe_host, too_many_loaders, usable_cores
+from proofmark.vendor.hardware.machine import describe_host
+from proofmark.vendor.hardware.processor import too_many_loaders, usable_cores
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""

@@ -12,8 +12,8 @@ from proofmark.errors import StepError
 from proofmark.process.control_groups import memory_left, quota_of_processors
 from proofmark.process.shared_memory import slots
 from proofmark.process.shared_memory.slots import Slot
-from proofmark.vendor.hardware import machine
-from proofmark.vendor.hardware.machine import physical_cores, usable_cores
+from proofmark.vendor.hardware import processor
+from proofmark.vendor.hardware.processor import physical_cores, usable_cores
 
 STAT = "anon 1\ninactive_file 300\nactive_file 50\ntotal_inactive_file 300\ntotal_active_file 50\n"
 
@@ -50,7 +50,7 @@ def groups(root: Path, own: str, **files: str) -> Path:
 def test_a_quota_of_processors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, files: dict[str, str], cores: int | None
 ) -> None:
-    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(processor.os, "sched_getaffinity", lambda pid: set(range(8)))
     groups(tmp_path, own, **files)
     assert quota_of_processors(tmp_path) == cores
     assert usable_cores(tmp_path) == physical_cores(tmp_path) == (cores or 8)

@@ -31,7 +31,7 @@ from proofmark.training.logs.seed_run import _of_first
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
 from proofmark.training.outcome.event_types import SESSION_EVENTS
 from proofmark.training.outcome.record import Failure
-from proofmark.vendor.hardware.machine import too_many_loaders
+from proofmark.vendor.hardware.processor import too_many_loaders
 from tests.training_records import passed
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)

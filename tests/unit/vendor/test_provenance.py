@@ -14,9 +14,10 @@ import pytest
 
 from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
-from proofmark.vendor.hardware import machine, provenance
+from proofmark.vendor.hardware import processor, provenance
 from proofmark.vendor.hardware.container import container_image
-from proofmark.vendor.hardware.machine import describe_host, governor, kernel, microcode, physical_cores
+from proofmark.vendor.hardware.machine import describe_host, governor, kernel
+from proofmark.vendor.hardware.processor import microcode, physical_cores
 from proofmark.vendor.hardware.provenance import (
     commit_of,
     content_of,
@@ -51,7 +52,7 @@ class TestMachine:
         assert found.value is None and "cpufreq" in (found.reason or "")
 
     def test_threads_of_a_core_share_its_peak(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1, 4})
+        monkeypatch.setattr(processor.os, "sched_getaffinity", lambda pid: {0, 1, 4})
         for number, siblings in enumerate(["0,4", "1,5", "2,6", "3,7", "0,4"]):
             tree(tmp_path, **{f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list": f"{siblings}\n"})
         assert physical_cores(tmp_path) == 2
@@ -121,7 +122,7 @@ class TestDevices:
         assert {fact.reason for fact in facts.values()} == {"the vendor's adapter does not tell"}
 
     def test_a_processor_has_microcode_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(machine, "_read", lambda path: "microcode : 0x1\n")
+        monkeypatch.setattr(processor, "text_at", lambda path: "microcode : 0x1\n")
         facts = device_software(Processor())
         assert facts["driver"].value is None and "a processor has none" in (facts["driver"].reason or "")
 
