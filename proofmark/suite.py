@@ -104,6 +104,9 @@ class Suite(ABC):
     """Whether its runs are spoken to while they run, so that a pipe must lead to them: no service that takes whole jobs
     has one."""
 
+    engines_alone: ClassVar[bool] = False
+    """Whether a vendor's code can be alone in its image, and all else of a run outside it."""
+
     compared: ClassVar[Sequence[str]] = ()
     """Keys of the figures, rates all, by which a version of a case is slower or faster than another."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.launch.far_end.caches import DROP_CACHES, drop_caches
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process.child import Child
@@ -21,12 +22,14 @@ SPEC = "spec.json"
 
 @dataclass(frozen=True)
 class HostLayout:
-    """Where things lie on a host, and node 0's address and port, None for a single node."""
+    """Where things lie on a host, and node 0's address and port, None for a single node; and what engines are put into
+    there, if they alone are to be in containers."""
 
     directory: str
     code: str
     cache_dir: str
     master: tuple[str, int] | None
+    engine_container: EngineContainer | None = None
 
 
 class Spec(Protocol):

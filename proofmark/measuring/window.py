@@ -35,6 +35,9 @@ class Apart(ABC):
     foo_time_reason: str | None
     """Why its calls hold what is not inference, as it declares; None where it declares nothing."""
 
+    trees: tuple[int, ...] = ()
+    """Processes of its with all that descends from them, where those are no descendants of this process's family."""
+
     @abstractmethod
     def ask(self, placed: list[torch.Tensor]) -> Any:
         """Run one batch that was placed, and wait for its answer: a copy that no other process can write into."""
@@ -70,6 +73,11 @@ class Rests(Protocol):
 
     def rest(self) -> None:
         """Keep its process from doing anything until its next call."""
+
+
+def trees_of(target: Compute) -> tuple[int, ...]:
+    """Processes of a target's, with all that descends from them, that are not of this process's family."""
+    return target.trees if isinstance(target, Apart) else ()
 
 
 def foo_time_declared(compute: Compute) -> str | None:

@@ -23,18 +23,20 @@ FREQUENCIES = "devices/system/cpu/cpu*/cpufreq/scaling_cur_freq"
 
 
 class ContentionMeter:
-    """All that computes beside the session, from now on: beside this process's parent, and everything that it started.
+    """All that computes beside the session, from now on: beside this process's parent, and everything that it started;
+    and beside what its engines have in containers, which are nobody's children here.
 
     A case's process is a child of the session's, as is its monitor. What computes on cores that the session may not use
     (`taskset`, a container's set of processors) takes nothing from it, and what is idle there is none of its own.
     """
 
-    def __init__(self, root: int | None = None) -> None:
-        self._root = os.getppid() if root is None else root
-        self._cores, self._usable = _places(_usable(self._root)), _usable_by([self._root])
+    def __init__(self, root: int | None = None, apart: Sequence[int] = ()) -> None:
+        """`apart` are further processes of its, each with what descends from it."""
+        self._roots = (os.getppid() if root is None else root, *apart)
+        self._cores, self._usable = _places(_usable(self._roots[0])), _usable_by(self._roots[:1])
         self._begun = time.monotonic()
         self._busy, self._stolen = _machine(self._cores)
-        self._ours = _of_tree(self._root)
+        self._ours = sum(map(_of_tree, self._roots))
 
     def seen(self) -> Contention:
         """Shares of the cores since the meter was made. What a host takes of a virtual machine is among the others'."""
@@ -42,14 +44,19 @@ class ContentionMeter:
         if capacity <= 0:
             return Contention(others=0.0, stolen=0.0, idle=0.0, clock_mhz=clock_mhz())
         busy, stolen = (now - then for now, then in zip(_machine(self._cores), (self._busy, self._stolen), strict=True))
-        others = busy - (_of_tree(self._root) - self._ours)
+        others = busy - (sum(map(_of_tree, self._roots)) - self._ours)
         return Contention(
             others=_share(others, capacity),
             stolen=_share(stolen, capacity),
             idle=_share(capacity - busy, capacity),
             clock_mhz=clock_mhz(),
-            beyond=tuple(sorted(_usable_by(_tree(self._root)) - self._usable)) if self._usable else (),
+            beyond=self._beyond(),
         )
+
+    def _beyond(self) -> tuple[int, ...]:
+        """Cores that something of the session may use, and the session itself may not."""
+        ours = set[int]().union(*map(_tree, self._roots))
+        return tuple(sorted(_usable_by(ours) - self._usable)) if self._usable else ()
 
 
 def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:

@@ -23,6 +23,7 @@ class MonitorProcess:
         selected: str | None = None,
         environment: Mapping[str, str] | None = None,
         wall: bool = True,
+        container: str | None = None,
     ) -> None:
         """Start it.
 
@@ -36,6 +37,7 @@ class MonitorProcess:
             selected: what --device asked of the vendor.
             environment: beside what passes of this process's.
             wall: whether it puts one on.
+            container: how the names of those begin that the case's engines are in, which is the case's secret.
         """
         orders = {
             "vendor": vendor,
@@ -46,6 +48,7 @@ class MonitorProcess:
             "interval": interval,
             "selected": selected,
             "wall": wall,
+            "container": container,
         }
         log = path.parent / "monitor.err"
         self._child = Child("proofmark.monitoring.monitor_main", log=log, environment=environment)

@@ -77,6 +77,7 @@ class _Sampler:
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self._group: int = orders["group"]
+        self._container: str | None = orders["container"]
         self._devices: list[int] | None = None if isinstance(orders["devices"], int) else orders["devices"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
@@ -113,11 +114,14 @@ class _Sampler:
         }
 
     def _foreign(self, processes: tuple[int, ...] | None) -> list[int] | None:
-        """Those that neither are in the case's process group nor descend from its leader.
+        """Those that neither are in the case's process group nor descend from its leader, nor from an engine's in a
+        container, which is nobody's child here, but has its container's name among its arguments.
 
         An id that this host doesn't know (a container's) says nothing.
         """
-        return None if processes is None else [pid for pid in processes if _is_foreign(pid, self._group)]
+        return (
+            None if processes is None else [pid for pid in processes if _is_foreign(pid, self._group, self._container)]
+        )
 
     def _package_energy(self) -> float | None:
         """Joules that the processor packages have used; None where the kernel doesn't tell us, or no longer."""
@@ -139,9 +143,13 @@ def _first(indices: list[int | None], many: int) -> list[int] | None:
     return known if len(known) == len(indices[:many]) else None
 
 
-def _is_foreign(pid: int, group: int) -> bool:
+def _is_foreign(pid: int, group: int, container: str | None) -> bool:
     try:
-        return os.getpgid(pid) != group and all(parent.pid != group for parent in psutil.Process(pid).parents())
+        own, *above = psutil.Process(pid), *psutil.Process(pid).parents()
+        if os.getpgid(pid) == group or any(parent.pid == group for parent in above):
+            return False
+        arguments = (word for each in (own, *above) if container for word in each.cmdline())
+        return not any(container and word.startswith(container) for word in arguments)
     except (OSError, psutil.Error):
         return False
 

@@ -140,7 +140,7 @@ class CaseRecord(Part):
     def in_vendors_image(self) -> bool:
         """Whether what should hold the vendor's code, and counts and times it, ran on what the vendor itself had put
         together: all that it says is that one's word."""
-        return any(container.vendors for container in self.containers)
+        return any(container.vendors and not container.engines_alone for container in self.containers)
 
     @property
     def fresh_weights(self) -> bool:

@@ -64,6 +64,8 @@ class Container(Part):
     user: str = Field(description="uid:gid")
     rootless: bool = Field(default=False, description="podman ran it without root")
     vendors: bool = Field(default=False, description="its vendor's Containerfile made it: interpreter, torch and all")
+    engines_alone: bool = Field(default=False, description="its engines alone ran in it, the referee beside it")
+    torch: str | None = Field(default=None, description="the image's own, as it says; where engines are alone there")
     privileged: bool = Field(description="it had all devices and capabilities of the host")
     command: tuple[str, ...] = Field((), description="the engine's, whole, up to the program that ran in it")
 

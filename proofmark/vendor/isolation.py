@@ -93,6 +93,16 @@ class IsolationSettings(BaseModel):
         return [Path(path) for path, end in led.items() if not is_hosts_own(end) and (networks or not is_networks(end))]
 
 
+def isolation_settings(directory: Path) -> IsolationSettings:
+    """What the vendor whose package is in a directory asks for.
+
+    Raises:
+        ConfigurationError: all that is wrong with its isolation.yaml.
+    """
+    path = directory / FILE
+    return load_model(path, IsolationSettings, directory) if path.exists() else IsolationSettings()
+
+
 @dataclass(frozen=True)
 class VendorPlace:
     """Where a vendor's code is, of which nothing was imported.
@@ -130,9 +140,7 @@ class VendorPlace:
         for part in within.split(".") if within else ():
             directory = directory / part if (directory / part).is_dir() else directory
         readable = (*places, *([Path(str(distribution.locate_file("")))] if distribution else []))
-        path = directory / FILE
-        settings = load_model(path, IsolationSettings, directory) if path.exists() else IsolationSettings()
-        return cls(directory, spec, readable, settings)
+        return cls(directory, spec, readable, isolation_settings(directory))
 
     @property
     def environment(self) -> dict[str, str]:

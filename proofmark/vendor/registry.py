@@ -195,13 +195,18 @@ def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
     return (f"vendors.{name}", None) if local else (entries[0].value.partition(":")[0], entries[0].dist)
 
 
-def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
+def find_vendor(name: str, vendors_dir: Path, device: str | None = None, target: str | None = None) -> FoundVendor:
     """Import a vendor, let it select `device` where one is asked for, and check that it fulfils the contract.
+
+    Args:
+        target: its module, where that is known; None: as `target_of` finds it.
 
     Raises:
         UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
     """
-    target, dist = target_of(name, vendors_dir)
+    dist = None
+    if target is None:
+        target, dist = target_of(name, vendors_dir)
     FromSource.imports(target)
     package = imported(target, f"vendor '{name}'")
     distribution = None if dist is None else dist.name

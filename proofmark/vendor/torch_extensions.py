@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 
@@ -29,8 +30,9 @@ def held_back() -> Iterator[None]:
         os.environ |= {} if before is None else {AUTOLOAD: before}
 
 
+@functools.cache
 def load() -> None:
-    """Load the extensions that torch would have loaded when it was imported."""
+    """Load the extensions that torch would have loaded when it was imported. A second time does nothing."""
     if installed("torch.backends"):
         import torch
 

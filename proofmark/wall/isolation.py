@@ -21,6 +21,10 @@ class Isolation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["wall", "process"] = "process"
+    container: bool = Field(
+        default=False,
+        description="what closes it in is a container of its vendor's image, that an engine on its host runs",
+    )
     landlock: int = Field(default=0, ge=0, description="version of the kernel's Landlock interface; 0: not used")
     network: Network = Field(
         default="open",

@@ -30,6 +30,7 @@ class InferenceSuite(Suite):
     imports = IMPORTED
     compiles = True
     attended = True
+    engines_alone = True
     compared = ("core", "whole")
     short_rounds = True
     options = {

@@ -195,20 +195,18 @@ def test_no_container_outlives_its_session(contained: Contained, engine: Engine)
 
 
 @on_podman
-def test_inference_in_the_vendors_container(
+def test_all_of_an_inference_in_a_container(
     contained: Contained, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(contained.house, monkeypatch)
-    theirs = 'FROM scratch\nLABEL made=here\nENTRYPOINT ["/bin/false"]\n'
-    (contained.house.root / "vendors/fake/Containerfile").write_text(theirs)
     monkeypatch.setenv("HTTPS_PROXY", "http://us:geheim@proxy.example.org")
-    ran = contained.infer("--container", "vendor")
+    ran = contained.infer("--container", engine.image)
     assert ran.code == 0, ran.output
     record = ran.record()
     assert record.verdict is not None and record.verdict.kind == "PASS"
     (host,) = record.launched
-    assert host.container is not None and host.container.image.startswith("proofmark-fake:")
-    assert host.container.vendors
+    assert host.container is not None and host.container.image == engine.image
+    assert not host.container.vendors and not host.container.engines_alone
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
     reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(engine)

@@ -41,12 +41,12 @@ def _walled(order: dict[str, Any], config: EffectiveConfig, directory: Path) -> 
     return place.enter(
         Wall(
             writable=(directory,),
-            readable=(*imported(), *(part for file in files if file for part in _parts(Path(file)))),
+            readable=(*imported(), *(part for file in files if file for part in parts_of(Path(file)))),
             hidden=tuple(Path(path) for path in order["hidden"]),
         )
     )
 
 
-def _parts(file: Path) -> list[Path]:
+def parts_of(file: Path) -> list[Path]:
     """A model's file, and those beside it that begin with its name: some keep their weights there."""
     return sorted(file.parent.glob(f"{glob.escape(file.stem)}*"))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proofmark.inference.engine.closing import parts_of
+from proofmark.inference.engine.contained import Contained
 from proofmark.inference.engine.engine_process import EngineProcess
+from proofmark.inference.engine.exported import save_program
+from proofmark.inference.engine.given import Given
+from proofmark.inference.engine.own_group import OwnGroup, Started
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.process.memory import keep_memory_private
 from proofmark.process.scratch.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES
-from proofmark.vendor.registry import FoundVendor
+from proofmark.vendor.registry import FoundVendor, target_of
 from proofmark.wall.wall import linked_from
 
 if TYPE_CHECKING:
@@ -29,12 +35,16 @@ class Engines:
     Attributes:
         case: module and name of the case's class.
         directory: what is theirs to write into.
+        container: what each is put into; None for a process on this machine itself.
+        example: one batch, by which a model is exported for where the case's code is not.
     """
 
     case: tuple[str, str]
     found: FoundVendor
     config: EffectiveConfig
     directory: Path
+    container: EngineContainer | None = None
+    example: Sequence[torch.Tensor] = ()
     running: list[RemoteEngine] = field(default_factory=list)
 
     def compiled(self, onnx: Path | None, model: torch.nn.Module | None, artifacts: str = "") -> RemoteEngine:
@@ -57,8 +67,7 @@ class Engines:
         Raises:
             EngineFailed: it can't be.
         """
-        device = self.found.vendor.torch_device()
-        return self._made({"compiler": None, "onnx": None, "precision": precision, "device": device}, model)
+        return self._made({"compiler": None, "onnx": None, "precision": precision}, model)
 
     def rehearse(self, compiler: str | None) -> RemoteEngine:
         """See that torch finds the vendor's device, and that the compiler can be imported.
@@ -88,21 +97,46 @@ class Engines:
     def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None, artifacts: str = "") -> RemoteEngine:
         # beside its directory and not in it, where a user of its own could lay links
         with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
-            weights = _saved(model, Path(folder)) if model is not None else None
-            engine = self._started()
-            engine.make({**self._orders(artifacts), "case": self.case, "weights": weights, **orders})
+            given = self._given(Path(folder), orders, model)
+            files = [orders["onnx"], self.config.exist_compiler_path]
+            engine = self._started([*(part for file in files if file for part in parts_of(Path(file))), Path(folder)])
+            engine.make({**self._orders(artifacts), **given, **orders})
         return engine
 
-    def _started(self) -> RemoteEngine:
+    def _given(self, folder: Path, orders: Mapping[str, Any], model: torch.nn.Module | None) -> dict[str, Any]:
+        """Of what the process makes the model."""
+        if self.container is None:
+            return {"case": self.case, "weights": _saved(model, folder) if model is not None else None}
+        compiler = orders["compiler"] and self.found.vendor.compilers[orders["compiler"]]
+        if model is None or (compiler and compiler.consumes == "onnx"):
+            return {"program": None}
+        import torch
+
+        path = folder.absolute() / "model.pt2"
+        save_program(model, self.example, orders["precision"] or self.config.effective_precision, path)
+        return {"program": str(path), "torch": torch.__version__}
+
+    def _started(self, read: Sequence[Path] = ()) -> RemoteEngine:
+        """A process, which in a container sees of this machine's files those alone that it is to read."""
         keep_memory_private()
         self.directory.mkdir(exist_ok=True)
-        engine = RemoteEngine(EngineProcess(self.directory.absolute(), variables=self.config.host.environment))
+        directory, declared = self.directory.absolute(), self.config.host.environment
+        if self.container is None:
+            started: Started = OwnGroup(directory, variables=declared)
+        else:
+            given = Given.of(self.found, read, self.container, self._hidden())
+            started = Contained(
+                self.container, directory, given.read, given.variables(directory, declared), given.isolation
+            )
+        engine = RemoteEngine(EngineProcess(started))
         self.running.append(engine)
         return engine
 
     def _orders(self, artifacts: str = "") -> dict[str, Any]:
         return {
             "vendor": self.found.name,
+            "target": target_of(self.found.name, self.found.vendors_dir)[0],
+            "device": self.found.vendor.torch_device(),
             "vendors_dir": str(self.found.vendors_dir.absolute()),
             "config": _in_any_directory(self.config, self.directory / artifacts).as_dict(),
             "hidden": [os.path.abspath(place) for place in self._hidden() if place],

@@ -1,49 +1,26 @@
-"""The engine's process: `python -m proofmark.inference.engine.main PARENT DIRECTORY SOCKET`.
-
-A vendor's package and one compiled model of its live here, and nothing of a case but its model: no data, no labels, no
-reference, no clock that counts.
-"""
+"""An engine's process on its host: `python -m proofmark.inference.engine.main PARENT DIRECTORY SOCKET`."""
 
 from __future__ import annotations
 
-import array
 import faulthandler
 import importlib
-import json
 import os
 import signal
 import socket
 import sys
-import traceback
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.errors import ProofmarkError, StepError
-from proofmark.inference.engine import protocol
 from proofmark.inference.engine.closing import close_in
-from proofmark.inference.failure import LONGEST, failure_text
-from proofmark.literal import short
-from proofmark.measuring.precision import framework_compute
-from proofmark.measuring.window import Compute, check_answer
+from proofmark.inference.engine.server import Server
 from proofmark.process.lifetime import end_with, leave
-from proofmark.process.log_level import log_from
-from proofmark.process.memory import give_back_freed, keep_freed
-from proofmark.process.shared_memory.layout import Layout, read_layout, written
-from proofmark.process.shared_memory.slots import Slot
-from proofmark.process.threads import heed_environment, one_thread
+from proofmark.process.memory import keep_freed
+from proofmark.process.threads import one_thread
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
-from proofmark.vendor.contract import Vendor
-from proofmark.vendor.registry import FoundVendor, find_vendor
 
 if TYPE_CHECKING:
     import torch
-
-SPINS, SOON_SPINS = 40, 4000
-"""So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes as long. And where
-a call comes soon, some 2 milliseconds: its batch is being laid."""
 
 
 def main() -> None:
@@ -59,7 +36,7 @@ def main() -> None:
     root = Path.cwd()
     os.chdir(directory)
     sys.argv = sys.argv[:1]
-    Server(socket.socket(fileno=descriptor), root, directory).serve()
+    HostServer(socket.socket(fileno=descriptor), root, directory).serve()
 
 
 def _keep_only(descriptor: int) -> None:
@@ -71,226 +48,28 @@ def _keep_only(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)
 
 
-class Server:
-    """Does what it is told, one message after the other."""
+class HostServer(Server):
+    """Makes a case's model by the case's own code, and then closes itself in."""
 
-    def __init__(self, channel: socket.socket, root: Path, directory: Path) -> None:
-        """`root` is where the session runs: messages name files relative to it; `directory` is this process's own."""
-        self._channel, self._root, self._directory = channel, root, directory
-        self._buffer = bytearray(protocol.LONGEST)
-        self._slots: dict[int, Slot] = {}
-        self._ready: dict[tuple[int, bytes], list[torch.Tensor]] = {}
-        self._kinds: list[tuple[torch.dtype, torch.Size]] = []
-        self._form = b"", Layout((), 0)
-        self._compute: Compute | None = None
-        self._vendor: Vendor | None = None
-        self._own: list[Path] = []
-        self._made_in = ""
-        self._behind_a_wall = False
-        self._unregistered: Exception | None = None
+    def model(self, order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module | None:
+        """The case's model with the referee's weights, by one thread."""
+        from safetensors.torch import load_file
 
-    def serve(self) -> None:
-        """Carry out orders until the other end is closed."""
-        while message := self._next():
-            try:
-                if message[0] == protocol.CALL:
-                    self._answer(message)
-                elif message[0] == protocol.ORDER:
-                    self._tell(done=self._obey(json.loads(message[1:])))
-            except ProofmarkError as error:
-                self._tell(failed=str(error)[: LONGEST["reason"]])
-            except Exception as error:  # noqa: BLE001 (vendors may raise anything)
-                traceback.print_exc()  # to worker.log
-                detail = traceback.format_exc()[-LONGEST["detail"] :]
-                self._tell(
-                    failed=failure_text(error, self._own, self._root, self._behind_a_wall)[: LONGEST["reason"]],
-                    detail=detail,
-                )
+        if order["weights"] is None:
+            return None
+        module, name = order["case"]
+        case = getattr(importlib.import_module(module), name)()
+        with one_thread():
+            model: torch.nn.Module = case.create_model(config)
+            model.load_state_dict(load_file(order["weights"]))
+        return model.eval()
 
-    def _next(self) -> bytes:
-        """The next message that is something to do; nothing at the end."""
-        spins = SPINS
-        while True:
-            message, descriptors = self._received(spins)
-            spins = SPINS
-            if not message or message[0] not in (protocol.SLOT, protocol.SOON):
-                return message
-            if message[0] == protocol.SOON:
-                spins = SOON_SPINS
-                continue
-            _, number, size = protocol.SLOT_FORM.unpack(message)
-            try:
-                self._slots[number] = slot = Slot(number, size, descriptors[0])
-            finally:
-                os.close(descriptors[0])
-            if self._vendor is not None and self._unregistered is None:
-                try:
-                    self._vendor.register_memory(slot.address, size)
-                except Exception as error:  # noqa: BLE001 (vendors may raise anything)
-                    self._unregistered = error
-            self._channel.send(protocol.MAPPED_FORM.pack(protocol.MAPPED, number))
-
-    def _received(self, spins: int) -> tuple[bytes, list[int]]:
-        for left in range(spins, -1, -1):
-            try:
-                length, rights, _, _ = self._channel.recvmsg_into(
-                    [self._buffer], socket.CMSG_LEN(4), socket.MSG_DONTWAIT if left else 0
-                )
-            except BlockingIOError:
-                os.sched_yield()
-                continue
-            except ConnectionResetError:
-                break
-            descriptors = array.array("i", b"".join(content for _, _, content in rights))
-            return bytes(self._buffer[:length]), list(descriptors)
-        return b"", []
-
-    def _answer(self, message: bytes) -> None:
-        """Run one batch: compute, wait for the device, lay the answer into its slot, and say so."""
-        _, source, target, length, number = protocol.CALL_FORM.unpack_from(message)
-        text = message[protocol.CALL_FORM.size :][:length]
-        inputs = self._ready.pop((source, text), None) or self._inputs(source, text)
-        batch = len(inputs[0])
-        assert self._compute is not None and self._vendor is not None
-        self._check_registered()
-        returned = self._compute(inputs)
-        self._vendor.synchronize()
-        try:
-            outputs, foo_seconds = check_answer(returned, batch)
-        except StepError as error:
-            raise StepError(f"{error}{self._made_in}") from None
-        form, layout = self._form_of(outputs)
-        slot = self._slots[target]
-        if layout.size > slot.size:
-            slot = self._larger(layout.size, number)
-            self._check_registered()
-        slot.lay(layout, outputs)
-        self._channel.send(protocol.ANSWER_FORM.pack(protocol.ANSWER, number, foo_seconds) + form)
-        # while nobody waits: new tensors, since an engine may change the form of those that it is given
-        self._ready[source, text] = self._inputs(source, text)
-
-    def _check_registered(self) -> None:
-        """What a vendor has raised over a slot's memory is told now: then the referee waited for something else."""
-        if self._unregistered is not None:
-            raise self._unregistered
-
-    def _form_of(self, outputs: list[torch.Tensor]) -> tuple[bytes, Layout]:
-        """How an answer lies in its slot; it is most often as the one before."""
-        kinds = [(output.dtype, output.shape) for output in outputs]
-        if kinds != self._kinds:
-            try:
-                form = written(outputs)
-            except ValueError as error:
-                raise StepError(f"the outputs have {error}") from None
-            self._kinds, self._form = kinds, (form, read_layout(form))
-        return self._form
-
-    def _inputs(self, slot: int, text: bytes) -> list[torch.Tensor]:
-        return self._slots[slot].tensors(read_layout(text))
-
-    def _larger(self, size: int, number: int) -> Slot:
-        """A slot of that size, which the referee makes."""
-        self._channel.send(protocol.LARGER_FORM.pack(protocol.LARGER, number, size))
-        message = self._next()
-        if not message:
-            leave(0)
-        return self._slots[protocol.GO_ON_FORM.unpack(message)[1]]
-
-    def _tell(self, **content: Any) -> None:
-        self._channel.send(protocol.as_json(protocol.REPLY, content))
-
-    def _obey(self, order: dict[str, Any]) -> Any:
-        if order["do"] == "memory":
-            assert self._vendor is not None
-            return self._vendor.memory()
-        return self._rehearse(order) if order["do"] == "rehearse" else self._make(order)
-
-    def _rehearse(self, order: dict[str, Any]) -> None:
-        """Check all that an engine needs before it has weights: torch finds the vendor's device, and the compiler can
-        be imported."""
-        import torch
-
-        found, _ = self._found(order, EffectiveConfig.from_dict(order["config"]))
-        device = found.vendor.torch_device()
-        if device != "cpu":
-            torch.ones(1, device=device)
-            found.vendor.synchronize()
-        if order["compiler"] is not None:
-            found.infer_model(order["compiler"])
-
-    def _make(self, order: dict[str, Any]) -> dict[str, Any]:
-        """The model, then, behind the wall, the vendor's package and its engine."""
-        config = EffectiveConfig.from_dict(order["config"])
-        log_from(config.host.log_level)
-        model = _model(order, config) if order["weights"] else None
-        found, config = self._found(order, config)
-        for slot in self._slots.values():
-            found.vendor.register_memory(slot.address, slot.size)
-        declared = None
-        if order["compiler"] is None:
-            assert model is not None
-            self._compute = framework_compute(model, _device(found.vendor, order["device"]), order["precision"])
-        else:
-            make: Callable[..., Compute] = found.infer_model(order["compiler"])
-            self._made_in = f" ({short(found.directory / order['compiler'], self._root)}.py)"
-            self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
-            declared = _foo_time_reason(make)
-        give_back_freed()
-        return {"foo_time_reason": declared}
-
-    def _found(self, order: dict[str, Any], config: EffectiveConfig) -> tuple[FoundVendor, EffectiveConfig]:
-        """The vendor's package, imported behind the wall, and what it is shown of the configuration.
-
-        How that wall holds is told in a message of its own, before code of the vendor's could change what is said.
-        """
-        isolation = close_in(order, config, self._directory)
-        self._behind_a_wall = isolation.landlock > 0
-        self._tell(isolation=isolation.model_dump(mode="json"))
-        if config.host.artifact_dir:
-            Path(config.host.artifact_dir).mkdir(exist_ok=True)
-        torch_extensions.load()
-        heed_environment()
-        config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
-        found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
-        self._own.append(found.directory)
-        self._vendor = found.vendor
-        return found, config
-
-
-def _device(vendor: Vendor, introduced: str) -> str:
-    """What the framework runs on.
-
-    Raises:
-        StepError: it is of another kind than the vendor was introduced with, a processor in a chip's place say.
-    """
-    said = vendor.torch_device()
-    if said.split(":")[0] != introduced.split(":")[0]:
-        raise StepError(f"torch_device() says {said!r} here, and said {introduced!r} when the vendor was introduced")
-    return said
-
-
-def _foo_time_reason(infer_model: object) -> str | None:
-    """Why a compiler's calls hold what is not inference, in its own words; the referee looks at what they are.
-
-    Raises:
-        StepError: they are no words.
-    """
-    reason = getattr(infer_model, "foo_time_reason", None)
-    if reason is not None and type(reason) is not str:
-        raise StepError(f"InferModel.foo_time_reason is of type {type(reason).__name__}; expected a line of text")
-    return reason
-
-
-def _model(order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module:
-    """The case's model with the referee's weights, by one thread."""
-    from safetensors.torch import load_file
-
-    module, name = order["case"]
-    case = getattr(importlib.import_module(module), name)()
-    with one_thread():
-        model: torch.nn.Module = case.create_model(config)
-        model.load_state_dict(load_file(order["weights"]))
-    return model.eval()
+    def close_in(self, order: dict[str, Any], config: EffectiveConfig) -> None:
+        """Put on the wall, and say how it holds in a message of its own, before code of the vendor's could change what
+        is said."""
+        isolation = close_in(order, config, self.directory)
+        self.behind_a_wall = isolation.landlock > 0
+        self.tell(isolation=isolation.model_dump(mode="json"))
 
 
 if __name__ == "__main__":

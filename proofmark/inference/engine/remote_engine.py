@@ -81,6 +81,7 @@ class RemoteEngine(Apart):
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
         self.isolation = Isolation()
+        self.trees = (process.pid,) if process.isolation is not None else ()
         self.foo_time_reason: str | None = None
 
     def make(self, orders: Mapping[str, Any]) -> None:
@@ -106,7 +107,7 @@ class RemoteEngine(Apart):
     def _ordered(self, what: str, orders: Mapping[str, Any]) -> Any:
         """The result of the process's first order; before it the process closes itself in."""
         self._process.send(protocol.as_json(protocol.ORDER, {"do": what, **orders}))
-        self.isolation = self._closed_in()
+        self.isolation = self._process.isolation or self._closed_in()
         return self._done(self._reply())
 
     @property

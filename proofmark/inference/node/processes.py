@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.inference.outcome.kept import OWN_DIRECTORY
+from proofmark.launch.engine_container import EngineContainer, engines_environment
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.scratch.own_directory import lay_open
@@ -83,6 +85,7 @@ class ProcessesHere:
                 str(directory),
                 str(home),
                 spec.sys_path,
+                self._container_of(spec),
             ),
             referee_environment_of(host) | device.environment,
             spec.patience,
@@ -93,6 +96,12 @@ class ProcessesHere:
             child = self._worker.child
             self._job = JobFile.begin(index, spec.name, "local", directory, agent=child.identity, mark=child.mark)
         self._monitor = self._monitor_of(spec, directory / "monitor.jsonl", device)
+
+    @staticmethod
+    def _container_of(spec: CaseSpec) -> EngineContainer | None:
+        """What engines are put into, with what this process knows of where its engine's daemon and images are."""
+        container = spec.engine_container
+        return container and replace(container, environment=engines_environment(os.environ))
 
     def _monitor_of(self, spec: CaseSpec, log: Path, device: Assignment) -> MonitorProcess | None:
         """What watches the case's device and processes, where that is asked for."""
@@ -109,6 +118,7 @@ class ProcessesHere:
             host["device"],
             environment_of(host),
             host["isolation"] == "wall",
+            spec.engine_container.name if spec.engine_container else None,
         )
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:

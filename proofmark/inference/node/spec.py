@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
+from proofmark.launch.engine_container import EngineContainer
+from proofmark.launch.job import HostLayout
 from proofmark.launch.spec import RunSpec
 from proofmark.process.answering.silence import Patience
 
@@ -17,6 +20,7 @@ class CaseSpec(RunSpec):
         hang_timeout: seconds of silence in a loop that are a hang; `setup_timeout` elsewhere.
         monitor_interval: seconds between two readings of the monitor, None for no monitor.
         imports: large modules that it will import, torch aside.
+        engine_container: what its engines are put into, they alone; None for processes beside it.
     """
 
     compiler: str | None
@@ -25,6 +29,11 @@ class CaseSpec(RunSpec):
     setup_timeout: float
     monitor_interval: float | None
     imports: tuple[str, ...] = ()
+    engine_container: EngineContainer | None = None
+
+    def moved(self, layout: HostLayout) -> Self:
+        """The same run on a host, with what engines are put into there."""
+        return replace(super().moved(layout), engine_container=layout.engine_container)
 
     @property
     def name(self) -> str:

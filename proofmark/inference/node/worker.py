@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.process.answering.answers import LONGEST, read_answer
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.answering.silence import Listener, Patience
@@ -39,7 +40,8 @@ SILENCE = 5.0
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a child needs to rebuild the case; `own_directory` is its engines'. All plain values."""
+    """What a child needs to rebuild the case; `own_directory` is its engines', and they are put into `engine_container`
+    where there is one. All plain values."""
 
     case_module: str
     case_class: str
@@ -51,6 +53,7 @@ class WorkerSpec:
     run_dir: str
     own_directory: str
     sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+    engine_container: EngineContainer | None = None
 
 
 class WorkerLost(Exception):

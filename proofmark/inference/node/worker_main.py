@@ -18,6 +18,7 @@ from proofmark.errors import ProofmarkError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.plain_json import plain_text
 from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
@@ -75,7 +76,8 @@ def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | Proofm
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
     run_dir = Path(spec["run_dir"])
-    engines = Engines((spec["case_module"], spec["case_class"]), found, config, Path(spec["own_directory"]))
+    place = spec["engine_container"] and EngineContainer(**spec["engine_container"])
+    engines = Engines((spec["case_module"], spec["case_class"]), found, config, Path(spec["own_directory"]), place)
     return Pipeline(case, found, compiler, config, run_dir, answers, answers.progress, engines)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError, reason
+from proofmark.inference.engine.exported import traced_as
 
 if TYPE_CHECKING:
     import torch
@@ -24,15 +25,14 @@ def export_onnx(
     """Export by torch's dynamo exporter with a dynamic batch dimension, and check the file.
 
     Args:
-        inputs: one batch; two rows of it are traced, since one would be taken for a constant.
+        inputs: one batch, as of `traced_as`.
 
     Raises:
         StepError: the model can't be exported.
     """
     import torch
 
-    example = tuple(torch.cat([tensor[:1], tensor[:1]]) for tensor in inputs)
-    batch = torch.export.Dim("batch", min=1)
+    example, shapes = traced_as(inputs)
     for noisy in ("onnxscript", "torch.onnx"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     with warnings.catch_warnings():
@@ -44,7 +44,7 @@ def export_onnx(
                 str(path),
                 input_names=list(input_names),
                 output_names=list(output_names),
-                dynamic_shapes=tuple({0: batch} for _ in example),
+                dynamic_shapes=shapes,
                 dynamo=True,
                 verbose=False,
             )

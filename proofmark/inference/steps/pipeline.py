@@ -99,7 +99,7 @@ class Pipeline:
         checked_data(self.loader, "build_dataloader", ("dataset", "__len__", "__iter__"))
         batch = first_batch(loaded_here(self.loader))
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
-        self.first = batch[0]
+        self.first = self.engines.example = batch[0]
         if model is not None:
             rehearse(self.case, config, model, batch)
             rehearse_shortfall(self.case, model, self.first)

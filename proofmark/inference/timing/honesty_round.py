@@ -10,7 +10,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.timing import Timing
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import probe, recognition, timed_answers, timed_pace
-from proofmark.measuring.window import Compute
+from proofmark.measuring.window import Compute, trees_of
 from proofmark.monitoring.contention import CONTENDED, ContentionMeter
 from proofmark.record.parts import Check
 
@@ -44,7 +44,7 @@ class HonestyRound:
 
         That one may have met a busy machine: before it accuses, it is run again, its answers checked too.
         """
-        meter, check = ContentionMeter(), self._pace(timing)
+        meter, check = ContentionMeter(apart=trees_of(self._compute)), self._pace(timing)
         for attempt in range(SECOND_CHANCES):
             if check.passed or self._bench.accused:
                 break

@@ -26,6 +26,7 @@ from proofmark.measuring.window import (
     foo_time_declared,
     run_window,
     share_memory,
+    trees_of,
 )
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.process.log_level import LOGGER
@@ -116,7 +117,7 @@ class Timing:
         """
         self._passes = max(self._passes, self._fewest())
         for _ in range(LENGTHENINGS):
-            meter = ContentionMeter()
+            meter = ContentionMeter(apart=trees_of(self._compute))
             result, mixed, metric = self._run(number, rounds)
             contention = meter.seen()
             enough = self._enough(result.core_ns / 1e9)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from proofmark.errors import ConfigurationError, Problem, UsageError
+from proofmark.launch.cluster.asking import Ask, Refused, all_there, run_on, without_disks
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.program import OLDEST
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.rules.yaml.strict import text_of
+from proofmark.vendor.isolation import isolation_settings
 from proofmark.vendor.registry import FoundVendor
 
-BUILD_TIMEOUT, REMOVING = 3600.0, 15.0
-"""Seconds in which an image is built, and a container removed."""
-
-Ask = Callable[..., Awaitable[str]]
-"""Runs a command on a node and returns its output: `_run` with its first arguments given."""
+BUILD_TIMEOUT, LOOKING, REMOVING = 3600.0, 600.0, 15.0
+"""Seconds in which an image is built, has imported its torch, and a container is removed."""
 
 CONTAINERFILE = "Containerfile"
+
+PYTHON = "python3"
+"""The interpreter of an image in which engines are alone."""
+
+VENDORS = "vendor"
+"""In the place of an image's name: the one that the vendor's Containerfile makes."""
 
 IMAGES = "images"
 """The folder of `work_dir` with one for each image, which its containers see in the place of `work_dir`."""
@@ -44,12 +50,14 @@ class ContainerImage:
         engine: the engine's command.
         image: a name or an id that the engine knows.
         settings: what the vendor's devices need.
+        network: whether the vendor's isolation.yaml asks for the network: engines that are alone have none otherwise.
         containerfile: what the image is built from where a host lacks it; None: hosts must have it.
     """
 
     engine: str
     image: str
     settings: ContainerSettings
+    network: bool = False
     containerfile: bytes | None = None
 
     def around(
@@ -71,19 +79,23 @@ class ContainerImage:
         An image may be its vendor's. Its entry point is not run; no program of it becomes another user, who would
         write as that one where directories are shown; and no proxy's password is handed on.
         """
-        given = self.settings
         mounts = [f"{work}:{cluster.work_dir}", *(f"{path}:{path}" for path in [cluster.checkpoints] if path)]
         mounts += [f"{path}:{path}:ro" for path in dict.fromkeys(read)]
         mounts += cluster.mounts
         options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
         options += ["--entrypoint=", "--security-opt=no-new-privileges"]
         options += [f"--env={each}=" for name in PROXIES for each in (name, name.upper())]
-        options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
-        options += [f"--device={device}" for device in given.devices]
-        options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
-        options += ["--privileged"] if given.privileged else []
+        options += [f"--volume={mount}" for mount in (*mounts, *self.settings.mounts)]
         last = [f"--user={user}", f"--name={name}"]  # an engine takes the last of two: the record stays true
-        return [self.engine, "run", *options, *given.options, *last, self.image, *program]
+        return [self.engine, "run", *options, *self._of_devices, *last, self.image, *program]
+
+    @property
+    def _of_devices(self) -> tuple[str, ...]:
+        """What the vendor's devices need, mounts aside."""
+        given = self.settings
+        shm_size = [f"--shm-size={given.shm_size}"] if given.shm_size else []
+        privileged = ["--privileged"] if given.privileged else []
+        return (*(f"--device={device}" for device in given.devices), *shm_size, *privileged, *given.options)
 
     async def prepare(self, node: Node, cluster: Cluster, read: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         """Make sure that a node has the image.
@@ -94,20 +106,71 @@ class ContainerImage:
             HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk; what is
                 to be mounted is not there.
         """
-        ask = partial(_run, node, cluster.answer_timeout)
+        ask = partial(run_on, node, cluster.answer_timeout)
+        await self._look(ask, cluster, [*filter(None, [cluster.checkpoints]), *read])
+        facts = await self._facts(ask)
+        (digest,) = re.findall(r"[0-9a-f]{64}", facts["id"])
+        work = f"{cluster.work_dir}/{IMAGES}/{digest}"
+        await ask(["mkdir", "-p", work], "making work_dir")  # else the engine would, as root
+        command = self.around([], cluster, work, read, facts["user"], facts["name"], facts["rootless"])
+        return command, {**facts, "command": command}
+
+    async def for_engines(self, node: Node, cluster: Cluster) -> tuple[EngineContainer, dict[str, Any]]:
+        """Make sure that a node has the image, and that engines can be put into it, they alone.
+
+        Returns what starts them, and what a record should say.
+
+        Raises:
+            HostError: as of `prepare`; or the image has no Python, or no torch of its own.
+        """
+        ask = partial(run_on, node, cluster.answer_timeout)
+        await self._look(ask, cluster, [])
+        facts = await self._facts(ask)
+        container = EngineContainer(
+            engine=self.engine,
+            image=facts["id"],
+            torch="",
+            name=facts["name"],
+            options=(*self._of_devices, f"--user={facts['user']}", *(["--userns=keep-id"] * facts["rootless"])),
+            mounts=(*cluster.mounts, *self.settings.mounts),
+            network=self.network,
+            privileged=self.settings.privileged,
+            devices=tuple(device_files(self.settings)),
+        )
+        container = replace(container, torch=await self._torch_in(ask, container))
+        command = [*container.lead, container.image]
+        return container, {**facts, "command": command, "engines_alone": True, "torch": container.torch}
+
+    async def _torch_in(self, ask: Ask, container: EngineContainer) -> str:
+        """The version of the image's own torch. A claim of its maker's: nothing rests on it."""
+        program = [PYTHON, "-c", "import sys, torch; print(*sys.version_info[:2], torch.__version__)"]
+        oldest = ".".join(map(str, OLDEST))
+        expected = f"expected an image with {PYTHON}, {oldest} or newer, and with its vendor's torch"
+        command = container.command(program, f"{container.name}-look")
+        try:
+            answer = await ask(command, f"looking into {self.image}", timeout=LOOKING)
+        except HostError as error:
+            raise HostError(f"{error}; {expected}") from None
+        found = re.fullmatch(r"(\d+) (\d+) (\S{1,64})", (answer.strip().splitlines() or [""])[-1])
+        if found is None or (int(found[1]), int(found[2])) < OLDEST:
+            raise HostError(f"looking into {self.image}: it answers {answer.strip()[-80:]!r}; {expected}")
+        return found[3]
+
+    async def _look(self, ask: Ask, cluster: Cluster, shown: Sequence[str]) -> None:
+        """See that a node has what containers are to be given, and that no disk is among it."""
+        await without_disks(ask, device_files(self.settings))
+        mounted = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
+        await all_there(ask, [*shown, *mounted])
+
+    async def _facts(self, ask: Ask) -> dict[str, Any]:
+        """What a record says of a container in which nothing runs yet, on a node that has its image from now on."""
         user = re.search(r"uid=(\d+).*? gid=(\d+)", await ask(["id"], "who the user is"))
         if user is None:
             raise HostError("`id` does not tell who the user is")
-        await _without_disks(ask, device_files(self.settings))
-        shown = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
-        await _all_there(ask, [*filter(None, [cluster.checkpoints]), *read, *shown])
         identifier = await self._image_id(ask)
-        digest = re.search(r"[0-9a-f]{64}", identifier)
-        if digest is None:
+        if len(re.findall(r"[0-9a-f]{64}", identifier)) != 1:
             raise HostError(f"{self.engine} does not tell the id of {self.image}: {identifier[:80]!r}")
-        work = f"{cluster.work_dir}/{IMAGES}/{digest[0]}"
-        await ask(["mkdir", "-p", work], "making work_dir")  # else the engine would, as root
-        facts: dict[str, Any] = {
+        return {
             "engine": self.engine,
             "image": self.image,
             "id": identifier,
@@ -117,86 +180,29 @@ class ContainerImage:
             "vendors": self.containerfile is not None,
             "privileged": self.settings.privileged,
         }
-        command = self.around([], cluster, work, read, facts["user"], facts["name"], facts["rootless"])
-        return command, {**facts, "command": command}
 
     async def _is_rootless_podman(self, ask: Ask) -> bool:
         command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]
         try:
             return (await ask(command, "asking the engine whether it is rootless")).strip() == "true"
-        except _Refused:  # docker, which does not know the field
+        except Refused:  # docker, which does not know the field
             return False
 
     async def remove(self, node: Node, name: str) -> None:
         """Remove a container that may have outlived the connection to it."""
         with contextlib.suppress(HostError):
-            await _run(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
+            await run_on(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
 
     async def _image_id(self, ask: Ask) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
         try:
             return (await ask(command, "looking for the image")).strip()
-        except _Refused as error:
+        except Refused as error:
             if self.containerfile is None:
                 raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
         build = [self.engine, "build", "-q", "-t", self.image, "-"]
         await ask(build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
         return (await ask(command, "looking for the image")).strip()
-
-
-async def _without_disks(ask: Ask, devices: Sequence[str]) -> None:
-    """A disk may have any name below /dev, and lie in a folder of which an engine gives all: only its host can tell."""
-    if not devices:
-        return
-    found = await ask(["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
-    if disks := found.split():
-        raise HostError(f"{disks[0]} is a disk, not an accelerator: no container is given it (container.yaml, devices)")
-
-
-async def _all_there(ask: Ask, paths: Sequence[str]) -> None:
-    """What is not there docker would make, as root and empty, where podman refuses."""
-    look = 'for path; do [ -e "$path" ] || echo "$path"; done'
-    lacking = await ask(["sh", "-c", look, "sh", *paths], "looking at what is mounted")
-    if lacking:
-        raise HostError(
-            f"missing, or not visible to the user: {', '.join(lacking.splitlines())}; a container would be given it "
-            "(data directory, --weights, `checkpoints`, `mounts`): create it, or name an existing one"
-        )
-
-
-class _Refused(HostError):
-    """A command that ran and failed."""
-
-
-async def _run(
-    node: Node, patience: float, command: list[str], what: str, given: bytes = b"", timeout: float | None = None
-) -> str:
-    """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
-
-    Raises:
-        HostError: it can't be run, fails, or takes too long.
-    """
-    pipe = asyncio.subprocess.PIPE
-    try:
-        ran = await asyncio.create_subprocess_exec(
-            *node.command(command), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-    except OSError as error:
-        raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
-    try:
-        output, errors = await asyncio.wait_for(ran.communicate(given), timeout or patience)
-    except TimeoutError:
-        key = "" if timeout else ", `answer_timeout`"
-        raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
-    finally:
-        if ran.returncode is None:
-            ran.kill()
-            await ran.wait()
-    if ran.returncode:
-        last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
-        missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
-        raise (HostError if missing else _Refused)(f"{what}: {last_line[0]}")
-    return output.decode("utf-8", "replace")
 
 
 def container_of(found: FoundVendor, image: str, engine: str, privileged: bool = False) -> ContainerImage:
@@ -220,11 +226,13 @@ def container_of(found: FoundVendor, image: str, engine: str, privileged: bool =
     if settings.privileged and not privileged:
         what = "such a container has all of its host: only its user may allow that, by privileged: true in cluster.yaml"
         raise ConfigurationError([Problem(str(found.directory / FILE), "privileged", what)])
-    if image != "vendor":
-        return ContainerImage(engine, image, settings)
+    network = isolation_settings(found.directory).network
+    if image != VENDORS:
+        return ContainerImage(engine, image, settings, network)
     file = found.directory / CONTAINERFILE
     if not file.is_file():
         raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
     content = text_of(file, found.directory).encode()  # an engine's complaint of it shows what stands in it
     # the digest whole: of half of it its author could have a second file, and its image run in the name of the first
-    return ContainerImage(engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()}", settings, content)
+    tag = hashlib.sha256(content).hexdigest()
+    return ContainerImage(engine, f"proofmark-{found.name}:{tag}", settings, network, content)

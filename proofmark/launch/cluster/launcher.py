@@ -164,7 +164,7 @@ class ClusterHandle(Handle):
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:
         cluster, node, mark = self._setup.cluster, link.report.node, secrets.token_hex(16)
         run = self._run_directory(link)
-        layout = HostLayout(run, link.code, f"{link.work_dir}/cache", master)
+        layout = HostLayout(run, link.code, f"{link.work_dir}/cache", master, link.engine_container)
         await self._ask(
             link,
             "run",

@@ -12,6 +12,7 @@ from proofmark.launch.cluster.container import ContainerImage
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end
+from proofmark.launch.engine_container import EngineContainer
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.process.environment import handed_on
 
@@ -33,6 +34,8 @@ class HostSetup:
     launcher: str = "local"
     """Its name, for a job's file."""
     container: ContainerImage | None = None
+    engines_alone: bool = False
+    """Whether engines alone are put into containers: all else runs on the hosts themselves."""
 
     async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
         """What starts a far end on a node with an interpreter, and what a record should say of its container.
@@ -41,7 +44,7 @@ class HostSetup:
             HostError: the container's image is not to be had there.
         """
         program = far_end(python)
-        if self.container is None:
+        if self.container is None or self.engines_alone:
             return node.command(program), {}
         read = [path for path in (self.data_dir, self.weights) if path]
         lead, facts = await self.container.prepare(node, self.cluster, read)
@@ -50,12 +53,12 @@ class HostSetup:
     @property
     def far_ends_stay(self) -> bool:
         """Whether a far end does for the session's next job too: a container is started anew for each."""
-        return self.nodes.stay and self.container is None
+        return self.nodes.stay and (self.container is None or self.engines_alone)
 
     async def part_from(self, link: HostLink) -> None:
         """Let go of a host, and of a container that may have outlived the connection to it."""
         await link.connection.close()
-        if self.container and link.container:
+        if self.container and link.container and not self.engines_alone:
             await self.container.remove(link.node, link.container["name"])
 
 
@@ -71,11 +74,14 @@ class HostLink:
     code: str = ""
     container: dict[str, Any] = field(default_factory=dict)
     """What a record should say of it; empty if there is none."""
+    engine_container: EngineContainer | None = None
+    """What engines are put into there, where they are alone."""
 
     @property
     def name(self) -> str:
         """The host's name, for people."""
-        return f"{self.node.name}, container {self.container['name']}" if self.container else self.node.name
+        whole = self.container and self.engine_container is None
+        return f"{self.node.name}, container {self.container['name']}" if whole else self.node.name
 
     def facts(self) -> dict[str, Any]:
         """What is known of the host, for the run's record."""

@@ -112,6 +112,9 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
         await question(link.connection, report, required)
         if not report.problems and (setup.described.devices or report.node == 0):
             await _describe(setup, link)
+        if setup.container and setup.engines_alone and not report.problems:
+            ready = await setup.container.for_engines(link.node, setup.cluster)
+            link.engine_container, link.container = ready
     except HostError as error:
         report.problems.append(str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -22,7 +22,9 @@ from safetensors.torch import save_file
 
 from proofmark.errors import StepError
 from proofmark.inference.engine import protocol
-from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess, _members, _processor_times
+from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
+from proofmark.inference.engine.own_group import OwnGroup, _members
+from proofmark.inference.engine.process_times import processor_times
 from proofmark.inference.engine.remote_engine import UNSEEN, Placed, RemoteEngine
 from proofmark.measuring.window import run_window
 from proofmark.process.shared_memory import slots
@@ -137,7 +139,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def process(root: Path) -> EngineProcess:
-    return EngineProcess(root / "own", [str(root), *sys.path])
+    return EngineProcess(OwnGroup(root / "own", [str(root), *sys.path]))
 
 
 SPINS = """
@@ -317,7 +319,7 @@ def test_what_has_ended_and_was_not_waited_for_is_not_waited_for_by_a_rest(root:
         made.make(orders(root, compiler="leaves", weights=None))
         made([torch.ones(2, 3)])
         end_a_child_of(made.pid)
-        assert set(_processor_times(_members(made.pid))) == {made.pid}
+        assert set(processor_times(_members(made.pid))) == {made.pid}
     finally:
         made.close()
 
@@ -534,6 +536,7 @@ class Peer:
     """A process that answers what a test wants; it has mapped every slot."""
 
     pid = 0
+    isolation = None
 
     def __init__(self, *answers: Callable[[bytes], bytes]) -> None:
         self._answers, self._last = list(answers), b""

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
+from proofmark.launch.cluster.asking import Ask, all_there, run_on, without_disks
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container import Ask, ContainerImage, _all_there, _run, _without_disks, container_of
+from proofmark.launch.cluster.container import ContainerImage, container_of
 from proofmark.launch.cluster.container_file import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
@@ -284,7 +285,7 @@ def test_a_containers_command_line() -> None:
 
 
 def asked(node: Node) -> Ask:
-    return partial(_run, node, 60.0)
+    return partial(run_on, node, 60.0)
 
 
 def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
@@ -293,24 +294,24 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
         pytest.skip("no block device below /dev")
     (tmp_path / "ctl").touch()
     node = asked(Node("here", "localhost"))
-    asyncio.run(_without_disks(node, [str(tmp_path)]))
+    asyncio.run(without_disks(node, [str(tmp_path)]))
     (tmp_path / "npu0").symlink_to(disk)
     for device in (tmp_path / "npu0", tmp_path):
         with pytest.raises(HostError, match="npu0 is a disk, not an accelerator"):
-            asyncio.run(_without_disks(node, [str(device)]))
+            asyncio.run(without_disks(node, [str(device)]))
     with pytest.raises(HostError, match="looking at the devices: .*gone"):
-        asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
+        asyncio.run(without_disks(node, [str(tmp_path / "gone")]))
 
 
 def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
     (tmp_path / "it's there").touch()
     here = asked(Node("here", "localhost"))
-    asyncio.run(_all_there(here, []))
-    asyncio.run(_all_there(here, [str(tmp_path / "it's there")]))
+    asyncio.run(all_there(here, []))
+    asyncio.run(all_there(here, [str(tmp_path / "it's there")]))
     lacking = [str(tmp_path / name) for name in ("one", "an other")]
     far = asked(Node("far", "far", ("/bin/sh", "-c"), through_shell=True))
     with pytest.raises(HostError, match=f"missing, or not visible to the user: {', '.join(lacking)};"):
-        asyncio.run(_all_there(far, [*lacking, str(tmp_path)]))
+        asyncio.run(all_there(far, [*lacking, str(tmp_path)]))
 
 
 def test_a_slow_container_engine_is_waited_for_as_long_as_a_host_is(tmp_path: Path) -> None:

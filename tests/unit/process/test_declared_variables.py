@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from proofmark.inference.engine.engine_process import EngineProcess
+from proofmark.inference.engine.own_group import OwnGroup
 from proofmark.inference.node import processes
 from proofmark.process.environment import PASSES
 from proofmark.training import job
@@ -39,6 +40,7 @@ def test_of_a_case_the_engine_and_the_monitor_have_them(tmp_path: Path, monkeypa
     host = {"cache_dir": str(tmp_path), "environment": DECLARED, "device": None, "isolation": "wall"}
     spec = SimpleNamespace(case=("m", "C"), vendor="acme", vendors_dir="vendors", compiler=None, config={"host": host})
     spec.sys_path, spec.patience, spec.imports, spec.step_timeout, spec.monitor_interval = (), None, (), None, 1.0
+    spec.engine_container = None
     device: Any = SimpleNamespace(environment={"ACME_DEVICES": "3"}, index=3)
     found: Any = SimpleNamespace(vendor=vendor)
     made: Any = spec
@@ -50,7 +52,7 @@ def test_of_a_case_the_engine_and_the_monitor_have_them(tmp_path: Path, monkeypa
 
 
 def test_what_is_read_when_a_process_begins_an_engine_begins_with(tmp_path: Path) -> None:
-    engine = EngineProcess(tmp_path, variables=DECLARED)
+    engine = EngineProcess(OwnGroup(tmp_path, variables=DECLARED))
     try:
         begun = Path(f"/proc/{engine.pid}/environ").read_bytes().split(b"\0")
         assert b"KMP_BLOCKTIME=0" in begun and b"ACME_LOG=1" in begun

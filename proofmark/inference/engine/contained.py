@@ -1,0 +1,209 @@
+"""An engine's process in a container of its vendor's image, whose interpreter and libraries are the vendor's own.
+
+Nothing that it says of itself is believed, and nothing is asked of the container engine but to run it and to remove it:
+who it is, what descends from it and whether that has stopped is seen from here, by the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from proofmark.errors import StepError
+from proofmark.inference.engine.own_group import ENDING, OUTPUT
+from proofmark.inference.engine.process_times import fields_of, has_stopped, processor_times
+from proofmark.launch.engine_container import EngineContainer
+from proofmark.process.child import cause_of_death
+from proofmark.process.lifetime import MARK, WITHIN
+from proofmark.wall.isolation import Isolation
+
+SOCKETS = Path("/run/proofmark")
+"""The folder, in there, with the socket to the referee."""
+
+KEEPER = 'exec 3<&0; (read -r removed <&3 || exec "$@") > /dev/null 2>&1 &'
+"""Removes the container when its standard input ends without a word, with whoever holds the other end: a container is
+nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that."""
+
+REMOVING = 60.0
+"""Seconds that the engine may take to remove it."""
+
+STOPPING = 1.0
+"""Seconds that its processes get to stop."""
+
+KILLED = 128
+"""What is added to a signal's number where a program's exit code tells of it."""
+
+
+class Contained:
+    """`python3 -m proofmark.inference.engine.in_image` in a container, which ends with this process."""
+
+    def __init__(
+        self,
+        container: EngineContainer,
+        directory: Path,
+        read: Sequence[tuple[Path, Path]],
+        variables: Mapping[str, str],
+        isolation: Isolation,
+    ) -> None:
+        """Start it, and wait until it has called: the case's own parent watches over how long that takes.
+
+        Args:
+            directory: its own, and its home; all that it may write.
+            read: files and folders that it sees beside those of its image, here and there.
+            variables: those that it has beside those of its image.
+            isolation: how what it is given keeps it from the rest.
+
+        Raises:
+            StepError: the engine does not start it, or something else has called.
+            OSError: there is no engine.
+        """
+        self.isolation: Isolation | None = isolation
+        name = f"{container.name}-{secrets.token_hex(4)}"
+        self._environment = {name: value for name, value in os.environ.items() if name not in (MARK, WITHIN)}
+        self._environment |= container.environment
+        self._remove = [container.engine, "rm", "--force", name]
+        self._client: subprocess.Popen[bytes] | None = None
+        keeper = ["/bin/sh", "-c", KEEPER, "sh", *self._remove]
+        self._keeper = subprocess.Popen(
+            keeper, stdin=subprocess.PIPE, env=self._environment, start_new_session=True, text=True
+        )
+        program = ["python3", "-P", "-m", "proofmark.inference.engine.in_image", str(directory), name]
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix="engine-") as folder,
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+            ):
+                listener.bind(f"{folder}/socket")
+                listener.listen(1)
+                given = [*read, (Path(folder), SOCKETS)]
+                self._client = subprocess.Popen(
+                    container.command(program, name, directory, given, sorted(variables)),
+                    stdin=subprocess.DEVNULL,
+                    stdout=OUTPUT,
+                    stderr=OUTPUT,
+                    env={**self._environment, **variables},
+                )
+                self.socket = self._called(listener, self._client)
+            self.pid = _first_of(self.socket)
+            self.life = os.pidfd_open(self.pid)
+            for task in os.listdir(f"/proc/{self.pid}/task"):  # an engine's daemon gives it all cores
+                os.sched_setaffinity(int(task), os.sched_getaffinity(0))
+        except BaseException:
+            self._remove_container()
+            raise
+
+    def _called(self, listener: socket.socket, client: subprocess.Popen[bytes]) -> socket.socket:
+        """The connection from the container."""
+        while not select.select([listener], [], [], 0.2)[0]:
+            if (code := client.poll()) is not None:
+                raise StepError(f"the engine's container {_cause(code)} before it called; why is in worker.log")
+        return listener.accept()[0]
+
+    def stop(self) -> list[int]:
+        """Signal its tree, until nothing is in it that has not stopped: what has starts no other."""
+        known, until = set[int](), time.monotonic() + STOPPING
+        while time.monotonic() < until:
+            found = set(_tree(self.pid))
+            for pid in found - known:
+                self._send(pid, signal.SIGSTOP)
+            if found == known and all(map(has_stopped, processor_times(found))):
+                break
+            known = found
+        return sorted(known)
+
+    def tell(self, number: int) -> None:
+        """Signal its tree."""
+        for pid in _tree(self.pid):
+            self._send(pid, number)
+
+    def stacks(self) -> None:
+        """Signal its first process."""
+        self._send(self.pid, signal.SIGUSR1)
+
+    def _send(self, pid: int, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+    def close(self) -> None:
+        """Close the socket, wait, and have the engine remove the container."""
+        if self.socket.fileno() < 0:
+            return
+        self.tell(signal.SIGCONT)
+        self.socket.close()
+        select.select([self.life], [], [], ENDING)
+        self._remove_container()
+        os.close(self.life)
+
+    def _remove_container(self) -> None:
+        """Have the engine remove it, and wait for that."""
+        with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+            ran = subprocess.run(self._remove, env=self._environment, capture_output=True, timeout=REMOVING)
+            if ran.returncode == 0 and self._keeper.stdin:
+                self._keeper.stdin.write("removed\n")
+        if self._keeper.stdin:
+            self._keeper.stdin.close()
+        self._keeper.wait()
+        if self._client:
+            self._client.kill()
+            self._client.wait()
+
+    def cause(self) -> str:
+        """By the exit code that the engine hands on."""
+        select.select([self.life], [], [], ENDING)
+        assert self._client is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._client.wait(ENDING)
+        code = self._client.poll()
+        self.close()
+        return _cause(code)
+
+
+def _cause(code: int | None) -> str:
+    return cause_of_death(KILLED - code if code is not None and code > KILLED else code)
+
+
+def _first_of(connection: socket.socket) -> int:
+    """The id here of the container's first process: who it is can't be said by another, and all that it starts is in
+    its tree, whatever that does.
+
+    Raises:
+        StepError: another has called.
+    """
+    pid = int(struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+    ids = _ids(pid) if pid else []
+    if len(ids) < 2 or ids[-1] != 1:
+        raise StepError("what called the referee is not the first process of the engine's container, on this host")
+    return pid
+
+
+def _ids(pid: int) -> list[int]:
+    """A process's ids, in this namespace and in each below."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_bytes().split(b"\n")
+    except OSError:
+        return []
+    found = next((line for line in lines if line.startswith(b"NSpid:")), b"")
+    return [int(word) for word in found.split()[1:]]
+
+
+def _tree(root: int) -> Iterator[int]:
+    """A container's first process and all others in it: whoever loses his parent there becomes that one's child."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError, IndexError):  # it has ended
+                children.setdefault(int(fields_of(name)[1]), []).append(int(name))
+    waiting = [root]
+    while waiting:
+        yield (pid := waiting.pop())
+        waiting += children.get(pid, [])

@@ -1,0 +1,67 @@
+"""Asking a node what a container needs to know of it: short commands, before anything runs in one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.node import Node
+
+Ask = Callable[..., Awaitable[str]]
+"""Runs a command on a node and returns its output: `run_on` with its first arguments given."""
+
+
+async def without_disks(ask: Ask, devices: Sequence[str]) -> None:
+    """A disk may have any name below /dev, and lie in a folder of which an engine gives all: only its host can tell."""
+    if not devices:
+        return
+    found = await ask(["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
+    if disks := found.split():
+        raise HostError(f"{disks[0]} is a disk, not an accelerator: no container is given it (container.yaml, devices)")
+
+
+async def all_there(ask: Ask, paths: Sequence[str]) -> None:
+    """What is not there docker would make, as root and empty, where podman refuses."""
+    look = 'for path; do [ -e "$path" ] || echo "$path"; done'
+    lacking = await ask(["sh", "-c", look, "sh", *paths], "looking at what is mounted")
+    if lacking:
+        raise HostError(
+            f"missing, or not visible to the user: {', '.join(lacking.splitlines())}; a container would be given it "
+            "(data directory, --weights, `checkpoints`, `mounts`): create it, or name an existing one"
+        )
+
+
+class Refused(HostError):
+    """A command that ran and failed."""
+
+
+async def run_on(
+    node: Node, patience: float, command: list[str], what: str, given: bytes = b"", timeout: float | None = None
+) -> str:
+    """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
+
+    Raises:
+        HostError: it can't be run, fails, or takes too long.
+    """
+    pipe = asyncio.subprocess.PIPE
+    try:
+        ran = await asyncio.create_subprocess_exec(
+            *node.command(command), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as error:
+        raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
+    try:
+        output, errors = await asyncio.wait_for(ran.communicate(given), timeout or patience)
+    except TimeoutError:
+        key = "" if timeout else ", `answer_timeout`"
+        raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
+    finally:
+        if ran.returncode is None:
+            ran.kill()
+            await ran.wait()
+    if ran.returncode:
+        last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
+        raise (HostError if missing else Refused)(f"{what}: {last_line[0]}")
+    return output.decode("utf-8", "replace")

@@ -1,0 +1,83 @@
+"""A container for a vendor's code alone: what starts one of a vendor's image that sees nothing but what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ENGINES_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
+ENGINES_PREFIXES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_")
+"""Variables by which docker and podman find their daemon, their images and their settings."""
+
+
+@dataclass(frozen=True)
+class EngineContainer:
+    """What the containers of a case's engines have in common.
+
+    Attributes:
+        engine: docker, podman, or a path.
+        image: its id.
+        torch: version of the image's own torch, as that says.
+        name: how the names of its containers begin.
+        options: what the vendor's devices need, and whose processes they are.
+        mounts: what lies with a driver, and what the cluster file adds, as --volume takes it.
+        network: whether they have the host's network, as the vendor's isolation.yaml asks.
+        privileged: whether they have all of their host, as its user allows.
+        devices: files of the host's that they are given.
+        environment: variables that the engine itself needs, in which there is nothing of the image's.
+    """
+
+    engine: str
+    image: str
+    torch: str
+    name: str
+    options: tuple[str, ...]
+    mounts: tuple[str, ...]
+    network: bool
+    privileged: bool
+    devices: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lead(self) -> list[str]:
+        """The engine's command as far as all containers have it in common.
+
+        Its entry point is not run, nothing of the image can be written, nor becomes what it prints a file of the
+        engine's own; no program of it becomes another user or has a capability that no device needs.
+        """
+        network = "host" if self.network else "none"
+        closed = ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp"]
+        volumes = [f"--volume={mount}" for mount in self.mounts]
+        fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", f"--network={network}", *closed]
+        return [self.engine, "run", *fixed, *volumes, *self.options]
+
+    def command(
+        self,
+        program: Sequence[str],
+        name: str,
+        directory: Path | None = None,
+        read: Sequence[tuple[Path, Path]] = (),
+        variables: Sequence[str] = (),
+    ) -> list[str]:
+        """The whole command of one that runs `program`.
+
+        Args:
+            directory: what is its own, and all that it may write, at the place that it has here.
+            read: what it sees beside that, here and there.
+            variables: names of those that it has; whoever starts it has their values in its own environment, for a
+                command line is for all to see.
+        """
+        volumes = [f"--volume={directory}:{directory}"] if directory else []
+        volumes += [f"--volume={here}:{there}:ro" for here, there in read]
+        last = [f"--env={variable}" for variable in variables]
+        return [*self.lead, *volumes, *last, f"--name={name}", self.image, *program]
+
+
+def engines_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those variables of a user's that a container engine needs."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in ENGINES_VARIABLES or name.startswith(ENGINES_PREFIXES)
+    }
