@@ -20,8 +20,8 @@ THREADS = ("GOMP_*", "KMP_*", "MKL_*", "OMP_*", "OPENBLAS_*")
 
 @dataclass(frozen=True)
 class Given:
-    """Files and folders, each at the place that it has on the host; where modules are found; variables that the vendor's
-    isolation.yaml names; how it is kept."""
+    """Files and folders, each at the place that it has on the host; where modules are found; variables that the vendor
+    names in its isolation.yaml; how it is kept."""
 
     read: tuple[tuple[Path, Path], ...]
     modules: tuple[Path, ...]
