@@ -23,7 +23,7 @@ from reports.site.discover import discover
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
     *("vendor/contract", "vendor/engine", "vendor/readings", "vendor/adapter", "rules/config", "errors"),
-    *("vendor/hardware/machine", "vendor/hardware/packages"),
+    *("vendor/hardware/processor", "vendor/hardware/packages"),
 )
 """Where what `proofmark.vendor` offers is written, in the order of the page."""
 

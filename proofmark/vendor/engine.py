@@ -60,7 +60,8 @@ class InferFromModel(InferModel, Protocol):
         Args:
             config: the frozen configuration.
             onnx_path: None.
-            model: a copy of the framework's model in float32 on the CPU, the engine's own to change.
+            model: a copy of the framework's model in float32 on the CPU, the engine's own to change. In an image of the
+                vendor's a program, as torch exports it at the tested precision, on `torch_device()`.
         """
 
 
@@ -73,5 +74,6 @@ class InferFromOnnx(InferModel, Protocol):
         Args:
             config: the frozen configuration.
             onnx_path: the exported or given ONNX file; None where `config.exist_compiler_path` makes it unnecessary.
-            model: a copy of the framework's model in float32 on the CPU; None with `no_validation`.
+            model: a copy of the framework's model in float32 on the CPU; None with `no_validation`, and in an image of
+                the vendor's.
         """

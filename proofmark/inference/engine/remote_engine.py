@@ -85,7 +85,7 @@ class RemoteEngine(Apart):
         self.foo_time_reason: str | None = None
 
     def make(self, orders: Mapping[str, Any]) -> None:
-        """Have it made, as `engine.main` takes orders.
+        """Have it made, as `engine.server` takes orders.
 
         Raises:
             EngineFailed: it can't be.
