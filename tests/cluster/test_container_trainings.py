@@ -185,6 +185,29 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
     nothing_is_left(engine)
 
 
+STAYS = """\
+#!/usr/bin/sh
+trap "" HUP INT TERM
+while :; do /usr/bin/sleep 1; done
+"""
+"""Instead of an interpreter: it does not look whether anybody is there."""
+
+
+def test_nor_does_one_that_would_stay(contained: Contained, engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text(STAYS)
+    (tmp_path / "python3").chmod(0o755)
+    lines = ("FROM scratch", "COPY python3 /theirs/python3", "ENV PATH=/theirs:/usr/bin")
+    (tmp_path / "Dockerfile").write_text("\n".join(lines))
+    (tmp_path / ".dockerignore").write_text("*\n!python3\n")
+    engine.ask("build", "--quiet", "--tag=localhost/stays", str(tmp_path))
+    session = contained.start("--container", "localhost/stays", scale="1x1", python="python3")
+    until(engine.containers, "its container", 30, every=0.2)
+    session.kill()
+    contained.house.end(session)
+    nothing_is_left(engine)
+    assert contained.house.becomes_empty(15)
+
+
 def test_no_container_outlives_its_session(contained: Contained, engine: Engine) -> None:
     session = contained.start("--container", engine.image, trouble=MIDWAY + "hang", scale="1x2")
     contained.house.wait_for_trouble(session)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import secrets
@@ -188,10 +187,13 @@ class ContainerImage:
         except Refused:  # docker, which does not know the field
             return False
 
-    async def remove(self, node: Node, name: str) -> None:
-        """Remove a container that may have outlived the connection to it."""
-        with contextlib.suppress(HostError):
+    async def remove(self, node: Node, name: str) -> bool:
+        """Remove a container that may have outlived the connection to it; whether the engine says that it is gone."""
+        try:
             await run_on(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
+        except HostError as error:
+            return "no such container" in str(error).lower()
+        return True
 
     async def _image_id(self, ask: Ask) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]

@@ -78,7 +78,9 @@ class Controller:
         report, kept = HostReport(number, node.name), self._kept.pop(node, None)
         if kept and kept.connection.is_open:
             kept.connection.logs = logs
-            return HostLink(node, kept.connection, report, kept.python)
+            link = HostLink(node, kept.connection, report, kept.python)
+            link.container, link.engine_container = kept.container, kept.engine_container
+            return link
         if kept:
             await setup.part_from(kept)
         return HostLink(node, Connection(logs, setup.cluster.answer_timeout), report, setup.cluster.python)

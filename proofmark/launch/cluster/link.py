@@ -9,6 +9,7 @@ from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection
 from proofmark.launch.cluster.container import ContainerImage
+from proofmark.launch.cluster.keeper import Keeper
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end
@@ -58,8 +59,9 @@ class HostSetup:
     async def part_from(self, link: HostLink) -> None:
         """Let go of a host, and of a container that may have outlived the connection to it."""
         await link.connection.close()
-        if self.container and link.container and not self.engines_alone:
-            await self.container.remove(link.node, link.container["name"])
+        if self.container and link.keeper:
+            await link.keeper.end(removed=await self.container.remove(link.node, link.container["name"]))
+            link.keeper = None
 
 
 @dataclass
@@ -76,6 +78,8 @@ class HostLink:
     """What a record should say of it; empty if there is none."""
     engine_container: EngineContainer | None = None
     """What engines are put into there, where they are alone."""
+    keeper: Keeper | None = None
+    """Removes the container in which all is."""
 
     @property
     def name(self) -> str:

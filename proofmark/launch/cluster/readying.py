@@ -12,6 +12,7 @@ from typing import Any
 
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.keeper import Keeper
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
@@ -112,7 +113,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
         await question(link.connection, report, required)
         if not report.problems and (setup.described.devices or report.node == 0):
             await _describe(setup, link)
-        if setup.container and setup.engines_alone and not report.problems:
+        if setup.container and setup.engines_alone and not (report.problems or link.engine_container):
             ready = await setup.container.for_engines(link.node, setup.cluster)
             link.engine_container, link.container = ready
     except HostError as error:
@@ -136,6 +137,9 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
         await setup.part_from(link)
         link.connection = _another(setup, link)
     command, link.container = await setup.far_end(link.node, link.python)
+    link.engine_container = None
+    if link.container:
+        link.keeper = await Keeper.start(link.node, link.container["engine"], link.container["name"])
     try:
         await link.connection.open(command, setup.cluster.answer_timeout)
     except HostError as error:

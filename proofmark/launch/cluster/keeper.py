@@ -1,0 +1,60 @@
+"""Removing a container whatever becomes of who started it, and of what runs in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from dataclasses import dataclass
+
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.node import Node
+from proofmark.process.lifetime import MARK, WITHIN
+
+WAIT = 'trap "" HUP INT TERM; read -r removed || exec "$@"'
+"""Removes it when its own standard input ends without a word: with this session, or with the connection to the node. An
+honest program in a container ends then by itself; one that doesn't is not asked."""
+
+ENDING = 15.0
+"""Seconds that it may take to end, or to remove the container."""
+
+
+@dataclass
+class Keeper:
+    """A process on a container's node, which this session holds by its standard input."""
+
+    process: asyncio.subprocess.Process
+
+    @classmethod
+    async def start(cls, node: Node, engine: str, name: str) -> Keeper:
+        """Begin before there is such a container.
+
+        Raises:
+            HostError: it can't be.
+        """
+        command = node.command(["/bin/sh", "-c", WAIT, "sh", engine, "rm", "--force", name])
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        environment = {key: value for key, value in os.environ.items() if key not in (MARK, WITHIN)}
+        try:
+            return cls(
+                await asyncio.create_subprocess_exec(
+                    *command, stdin=pipe, stdout=nowhere, stderr=nowhere, start_new_session=True, env=environment
+                )
+            )
+        except OSError as error:
+            raise HostError(f"{command[0]}: {error.strerror}") from None
+
+    async def end(self, removed: bool) -> None:
+        """Have it end, if the container was `removed`; or remove that."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            if removed:
+                self.process.stdin.write(b"removed\n")
+                await self.process.stdin.drain()
+            self.process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), ENDING)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
