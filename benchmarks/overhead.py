@@ -31,6 +31,7 @@ from proofmark.inference.timing.loop import timed_round
 from proofmark.measuring.window import Compute, run_window
 from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.monitoring.watch import Watch
 from proofmark.process.memory import keep_freed
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
@@ -164,7 +165,7 @@ class _Prepared:
 
 def _monitored(case: TestResNet50, loader: Loader, engine: Compute, folder: Path) -> None:
     """The core of rounds beside a monitor against rounds while it is stopped; and what it takes of a core."""
-    monitor = MonitorProcess("cpu", ROOT / "vendors", 0, None, folder / "monitor.jsonl", 1.0)
+    monitor = MonitorProcess(Watch("cpu", str(ROOT / "vendors"), 0, None, str(folder / "monitor.jsonl"), 1.0))
     time.sleep(2)
     begun, used = time.perf_counter(), _on_processor(monitor.pid)
     rounds = [by_suite(case, loader, engine)[1] for _ in range(PAIRS)]

@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
+from proofmark.monitoring.watch import Watch
 from proofmark.process.child import Child
 
 
 class MonitorProcess:
     """The parent's end of the monitor's process."""
 
-    def __init__(
-        self,
-        vendor: str,
-        vendors_dir: Path,
-        group: int,
-        devices: Collection[int] | int | None,
-        path: Path,
-        interval: float,
-        selected: str | None = None,
-        environment: Mapping[str, str] | None = None,
-        wall: bool = True,
-        container: str | None = None,
-    ) -> None:
-        """Start it.
-
-        Args:
-            vendor: whose devices.
-            vendors_dir: where vendors are found.
-            group: the process group of the case; other groups on a device are foreign.
-            devices: those whose readings are kept, or how many of those that the vendor finds usable; None keeps all.
-            path: the log that it appends to.
-            interval: seconds between samples.
-            selected: what --device asked of the vendor.
-            environment: beside what passes of this process's.
-            wall: whether it puts one on.
-            container: how the names of those begin that the case's engines are in, which is the case's secret.
-        """
-        orders = {
-            "vendor": vendor,
-            "vendors_dir": str(vendors_dir),
-            "group": group,
-            "devices": devices if devices is None or isinstance(devices, int) else list(devices),
-            "path": str(path),
-            "interval": interval,
-            "selected": selected,
-            "wall": wall,
-            "container": container,
-        }
-        log = path.parent / "monitor.err"
+    def __init__(self, watch: Watch, environment: Mapping[str, str] | None = None) -> None:
+        """Start it; its errors go beside its log. `environment` is what it has beside what passes of this process's."""
+        log = Path(watch.path).with_name("monitor.err")
         self._child = Child("proofmark.monitoring.monitor_main", log=log, environment=environment)
-        self._child.say(json.dumps(orders))
+        self._child.say(json.dumps(asdict(watch)))
 
     @property
     def pid(self) -> int:

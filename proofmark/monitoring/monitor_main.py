@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from proofmark.errors import ProofmarkError, named
+from proofmark.monitoring.watch import Watch
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.wall_clock import now
@@ -37,14 +38,14 @@ def main() -> None:
     guard(patience=8)  # longer than a parent that lives waits before it ends the group itself
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    orders = json.loads(sys.stdin.buffer.readline())
+    watch = Watch(**json.loads(sys.stdin.buffer.readline()))
     stop_requested = threading.Event()
-    with Path(orders["path"]).open("ab", buffering=0) as stream:
-        isolation = _close_in(orders, stream.fileno())
+    with Path(watch.path).open("ab", buffering=0) as stream:
+        isolation = _close_in(watch, stream.fileno())
         threading.Thread(target=_watch_parent, args=(stop_requested,), daemon=True).start()
         stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
-        sampler = _Sampler(orders)
-        interval, due = orders["interval"], time.monotonic()
+        sampler = _Sampler(watch)
+        interval, due = watch.interval, time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
             due = max(due + interval, time.monotonic())
@@ -54,14 +55,14 @@ def main() -> None:
         sampler.close()
 
 
-def _close_in(orders: dict[str, Any], log: int) -> Isolation:
+def _close_in(watch: Watch, log: int) -> Isolation:
     """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
-    if not orders["wall"]:
+    if not watch.wall:
         return Isolation.none(NOT_ASKED_FOR)
     # what is beyond it nobody reads; the log, which the vendor's code can write too, is such a file
     own = Wall(writable=(Path(tempfile.gettempdir()),), kept=(log,), largest_file=LARGEST)
     try:
-        return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(own)
+        return VendorPlace.of(watch.vendor, Path(watch.vendors_dir)).enter(own)
     except (ProofmarkError, ImportError) as error:
         return Isolation.none(f"the vendor can't be found: {error}")
 
@@ -75,18 +76,17 @@ def _watch_parent(stop_requested: threading.Event) -> None:
 class _Sampler:
     """Host and devices at one moment. A failure to read is part of the sample."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
-        self._group: int = orders["group"]
-        self._container: str | None = orders["container"]
-        self._devices: list[int] | None = None if isinstance(orders["devices"], int) else orders["devices"]
+    def __init__(self, watch: Watch) -> None:
+        self._group, self._container = watch.group, watch.container
+        self._devices = None if isinstance(watch.devices, int) else watch.devices
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         self._packages = ProcessorPackages.found()
         psutil.cpu_percent()
         try:
-            found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
-            if isinstance(orders["devices"], int):
-                self._devices = _first(usable_indices(found.vendor), orders["devices"])
+            found = find_vendor(watch.vendor, Path(watch.vendors_dir), watch.selected)
+            if isinstance(watch.devices, int):
+                self._devices = _first(usable_indices(found.vendor), watch.devices)
             self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
             self._failure = named(error)

@@ -22,6 +22,7 @@ from proofmark.errors import ConfigurationError, ProofmarkError
 from proofmark.launch.cluster.container import container_of
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.summary import summarise
+from proofmark.monitoring.watch import Watch
 from proofmark.record.parts import Utilisation
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
@@ -90,7 +91,7 @@ def test_a_monitor(path: Path, vendors: Path, tmp_path: Path) -> None:
     add(vendors, "acme", f"{GOOD}\n{path.read_text()}\nAcme.monitor = lambda self: Monitor()\n")
     (tmp_path / "events.jsonl").write_text("kept")
     log, deadline = tmp_path / "monitor.jsonl", time.monotonic() + 30
-    process = MonitorProcess("acme", vendors, os.getpgid(0), None, log, interval=0.02)
+    process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(log), interval=0.02))
     while not log.exists() or log.read_bytes().count(b"\n") < LINES:
         assert time.monotonic() < deadline, (tmp_path / "monitor.err").read_text()
         time.sleep(0.02)

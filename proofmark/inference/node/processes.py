@@ -15,6 +15,7 @@ from proofmark.inference.outcome.kept import OWN_DIRECTORY
 from proofmark.launch.engine_container import EngineContainer, engines_environment
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.monitoring.watch import Watch
 from proofmark.process.scratch.own_directory import lay_open
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
@@ -108,18 +109,18 @@ class ProcessesHere:
         if spec.monitor_interval is None:
             return None
         host = spec.config["host"]
-        return MonitorProcess(
-            spec.vendor,
-            Path(spec.vendors_dir),
-            self._worker.child.pid,
-            None if device.index is None else [device.index],
-            log,
-            spec.monitor_interval,
-            host["device"],
-            environment_of(host),
-            host["isolation"] == "wall",
-            spec.engine_container.name if spec.engine_container else None,
+        watch = Watch(
+            vendor=spec.vendor,
+            vendors_dir=spec.vendors_dir,
+            group=self._worker.child.pid,
+            devices=None if device.index is None else [device.index],
+            path=str(log),
+            interval=spec.monitor_interval,
+            selected=host["device"],
+            wall=host["isolation"] == "wall",
+            container=spec.engine_container.name if spec.engine_container else None,
         )
+        return MonitorProcess(watch, environment_of(host))
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
         """Run one step."""

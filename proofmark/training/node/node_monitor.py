@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.monitoring.watch import Watch
 from proofmark.record.events.log import EventLog
 from proofmark.training.outcome.event_types import MONITOR_FAILED
 from proofmark.training.spec import TrainingSpec
@@ -43,7 +44,15 @@ class NodeMonitor:
 
 def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:
     """Start it. Its group is this process's, from which everything of the training on this node descends."""
-    host, vendors = spec.config["host"], Path(spec.vendors_dir)
-    path, wall = directory / "monitor.jsonl", host["isolation"] == "wall"
-    given = environment_of(host)
-    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, host["device"], given, wall)
+    host = spec.config["host"]
+    watch = Watch(
+        vendor=spec.vendor,
+        vendors_dir=spec.vendors_dir,
+        group=os.getpid(),
+        devices=spec.nproc,
+        path=str(directory / "monitor.jsonl"),
+        interval=interval,
+        selected=host["device"],
+        wall=host["isolation"] == "wall",
+    )
+    return MonitorProcess(watch, environment_of(host))

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.monitoring.watch import Watch
 from proofmark.process import guard
 from proofmark.process.lifetime import MARK
 from tests.unit.vendor.test_registry import GOOD, add, vendors
@@ -36,7 +37,10 @@ Acme.software = lambda self: Monitor().sample()
 
 PARENTS = {
     "introduction": "introduce('acme', vendors)",
-    "monitor": "kept = MonitorProcess('acme', vendors, os.getpgid(0), None, vendors / 'log', 1.0); time.sleep(600)",
+    "monitor": (
+        "watch = Watch('acme', str(vendors), os.getpgid(0), None, str(vendors / 'log'), 1.0)\n"
+        "kept = MonitorProcess(watch); time.sleep(600)"
+    ),
 }
 
 
@@ -47,6 +51,7 @@ def parent(request: pytest.FixtureRequest, vendors: Path) -> Iterator[subprocess
     code = (
         "import os, sys, time\nfrom pathlib import Path\n"
         "from proofmark.monitoring.monitor import MonitorProcess\n"
+        "from proofmark.monitoring.watch import Watch\n"
         "from proofmark.vendor.introduction.asking import introduce\n"
         f"vendors = Path(sys.argv[1])\n{PARENTS[request.param]}\n"
     )
@@ -79,7 +84,7 @@ def test_what_keeps_the_interpreter_to_itself_ends_with_its_parent(parent: subpr
 def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path: Path) -> None:
     fills = "for _ in range(5): os.truncate(__import__('tempfile').mkstemp()[1], 1 << 30)\n        "
     add(vendors, "acme", GOOD + HANGS.replace("ctypes.PyDLL", fills + "ctypes.PyDLL"))
-    process = MonitorProcess("acme", vendors, os.getpgid(0), None, tmp_path / "monitor.jsonl", 1.0)
+    process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "monitor.jsonl"), 1.0))
     directory = process._child._temporary
     assert directory is not None
     try:
@@ -95,7 +100,7 @@ def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path:
 def test_a_monitor_that_ends_by_itself_tidies_up_before(vendors: Path, tmp_path: Path) -> None:
     """Its parent may be killed before it does."""
     add(vendors, "acme", GOOD)
-    process = MonitorProcess("acme", vendors, os.getpgid(0), None, tmp_path / "monitor.jsonl", 1.0)
+    process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "monitor.jsonl"), 1.0))
     directory = process._child._temporary
     assert directory is not None
     process._child._hang_up()
