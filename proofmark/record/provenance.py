@@ -76,8 +76,14 @@ class Launched(Part):
     name: str
     skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
     round_trip: float | None = Field(description="seconds")
+    here: bool = Field(default=False, description="it is the session's own machine")
     container: Container | None = None
     host: Host | None = None
+
+    @property
+    def is_the_sessions_own(self) -> bool:
+        """Whether all but engines ran on the session's machine, by its interpreter: nobody else has a hand in that."""
+        return self.here and (self.container is None or self.container.engines_alone)
 
 
 class Instances(Part):

@@ -92,6 +92,7 @@ def test_a_training_in_a_container(contained: Contained, engine: Engine, monkeyp
     assert contained.runs() == []
 
 
+@on_podman
 def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained: Contained) -> None:
     options = ("--container", "vendor", "--preflight-only")
     one_line_answer(contained.run(*options, scale="1x1"), "vendor cpu has no Containerfile")
@@ -151,6 +152,7 @@ def test_containers_on_two_hosts(new_campus: Campus, engine: Engine, tmp_path: P
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
 
 
+@on_podman
 def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) -> None:
     look = ("--preflight-only", "--container")
     refused(contained.run(*look, "no-such-image", scale="1x1"), "no-such-image", f"have {engine.path} pull or load")
@@ -230,6 +232,7 @@ def test_all_of_an_inference_in_a_container(
     (host,) = record.launched
     assert host.container is not None and host.container.image == engine.image
     assert not host.container.vendors and not host.container.engines_alone
+    assert record.claimed
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
     reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(engine)

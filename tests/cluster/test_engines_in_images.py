@@ -19,11 +19,13 @@ import yaml
 from proofmark.inference.engine import contained
 from proofmark.inference.engine.process_times import processor_times
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import ROOT, Engine, Podman
+from tests.cluster.engines import ROOT, Docker, Engine, Podman
 from tests.cluster.site import Site
 from tests.e2e.conftest import House
 from tests.services import missing, program
 from tests.waiting import until
+
+on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
 
 RUNTIME = (
     "torch torchgen functorch sympy mpmath networkx jinja2 markupsafe filelock fsspec typing_extensions.py numpy "
@@ -82,9 +84,9 @@ ATTEMPTS = """
         raise StepError("TRIED " + json.dumps(tried))"""
 
 
-@pytest.fixture(scope="module", params=[Podman], ids=["podman"])
+@pytest.fixture(scope="module", params=[Podman, Docker], ids=["podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Podman with an image of a vendor's: this machine's Python and torch, in an environment without anything else."""
+    """A container engine of the module's own."""
     with request.param() as started:
         yield started
 
@@ -134,6 +136,7 @@ def test_an_engine_alone_in_its_vendors_image(imaged: Imaged, monkeypatch: pytes
     kept = record.isolation["engine"]
     assert (kept.kind, kept.container, kept.network, kept.gaps) == ("wall", True, "closed", ())
     assert not record.in_vendors_image and record.isolated == "wall"
+    assert not record.claimed, "the referee's process ran here, outside the image"
     (host,) = record.launched
     assert host.container is not None and host.container.image.startswith("proofmark-fake:")
     assert host.container.vendors and host.container.engines_alone and host.container.torch
@@ -168,6 +171,7 @@ def test_what_it_sees(imaged: Imaged, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_is_left(imaged.engine)
 
 
+@on_podman
 @pytest.mark.parametrize(
     "line, expected",
     [
@@ -182,6 +186,7 @@ def test_an_image_that_lacks_what_engines_need(imaged: Imaged, line: str, expect
     nothing_is_left(imaged.engine)
 
 
+@on_podman
 def test_it_has_no_user_of_its_own(imaged: Imaged) -> None:
     ran = imaged.infer("--container", "vendor", "--engine-user", "nobody")
     assert ran.code == 4 and "--engine-user: with --container vendor" in ran.output, ran.output
@@ -197,6 +202,7 @@ def running(imaged: Imaged) -> str:
     return engines()[0]
 
 
+@on_podman
 def test_one_that_is_killed_is_named(imaged: Imaged) -> None:
     imaged.engine_is(call="import time; time.sleep(60)")
     session = imaged.start_inference("--container", "vendor")
@@ -267,6 +273,7 @@ def test_all_that_is_in_a_container_stops() -> None:
         started.wait()
 
 
+@on_podman
 def test_what_is_mounted_beside(imaged: Imaged) -> None:
     """What a user adds is seen by engines: it is on record, and no wall where it can be written."""
     (imaged.house.root / "vendors/fake/isolation.yaml").write_text(yaml.safe_dump({"network": True}))

@@ -221,7 +221,8 @@ class RunRecord(CaseRecord):
     @property
     def claimed(self) -> frozenset[RestsOn]:
         """Nothing, since the referee measured it itself; on another host that one says what it measured."""
-        return frozenset({"time", "samples", "metric"}) if self.launched else frozenset()
+        here = all(host.is_the_sessions_own for host in self.launched)
+        return frozenset() if here else frozenset({"time", "samples", "metric"})
 
     @property
     def containers(self) -> Sequence[Container]:

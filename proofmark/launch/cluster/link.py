@@ -92,7 +92,8 @@ class HostLink:
         report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices", "package")
         facts = {key: report.facts[key] for key in kept if key in report.facts}
         facts |= {"container": self.container} if self.container else {}
-        return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
+        known = {"node": report.node, "name": report.name, "here": not self.node.lead}
+        return {**known, "skew": report.skew, "round_trip": report.round_trip, **facts}
 
 
 INSTALLERS = "PIP_"
