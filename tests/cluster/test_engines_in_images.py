@@ -18,6 +18,7 @@ import yaml
 
 from proofmark.inference.engine import contained
 from proofmark.inference.engine.process_times import processor_times
+from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
 from tests.cluster.engines import ROOT, Docker, Engine, Podman
 from tests.cluster.site import Site
@@ -283,3 +284,18 @@ def test_what_is_mounted_beside(imaged: Imaged) -> None:
     kept = ran.record().isolation["engine"]
     assert (kept.kind, kept.network) == ("process", "asked for")
     assert kept.gaps == (f"{imaged.house.root} can be written, as `mounts` of cluster.yaml says",)
+
+
+@on_podman
+def test_on_a_host_over_ssh(new_campus: Campus, engine: Engine, tmp_path: Path) -> None:
+    campus = new_campus
+    (tmp_path / "own").mkdir()
+    imaged = Imaged(campus.house, engine, tmp_path / "own")
+    options = ("--container", "vendor", "--container-engine", str(engine.path))
+    ran = campus.infer(*options, mounts=imaged.mounts)
+    assert ran.code == 0, ran.output
+    record = ran.record()
+    (host,) = record.launched
+    assert host.container is not None and host.container.engines_alone and not host.here
+    assert record.isolation["engine"].container and record.claimed
+    assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
