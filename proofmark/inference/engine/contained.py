@@ -30,9 +30,11 @@ from proofmark.wall.isolation import Isolation
 SOCKETS = Path("/run/proofmark")
 """The folder, in there, with the socket to the referee."""
 
-KEEPER = 'exec 3<&0; (read -r removed <&3 || exec "$@") > /dev/null 2>&1 &'
+KEEPER = """exec 3<&0
+(read -r removed <&3 || for pause in 0 2 5 15 40; do sleep $pause; "$@"; done) > /dev/null 2>&1 &"""
 """Removes the container when its standard input ends without a word, with whoever holds the other end: a container is
-nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that."""
+nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that.
+Several times: an engine may still be making it for who is gone."""
 
 REMOVING = 60.0
 """Seconds that the engine may take to remove it."""
@@ -71,7 +73,7 @@ class Contained:
         name = f"{container.name}-{secrets.token_hex(4)}"
         self._environment = {name: value for name, value in os.environ.items() if name not in (MARK, WITHIN)}
         self._environment |= container.environment
-        self._remove = [container.engine, "rm", "--force", name]
+        self._remove = [container.engine, "rm", "--force", "--volumes", name]
         self._client: subprocess.Popen[bytes] | None = None
         keeper = ["/bin/sh", "-c", KEEPER, "sh", *self._remove]
         self._keeper = subprocess.Popen(
