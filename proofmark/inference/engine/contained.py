@@ -22,7 +22,7 @@ from pathlib import Path
 from proofmark.errors import StepError
 from proofmark.inference.engine.own_group import ENDING, OUTPUT
 from proofmark.inference.engine.process_times import has_stopped, processor_times
-from proofmark.launch.engine_container import EngineContainer
+from proofmark.launch.engine_container import EngineContainer, variables_text
 from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK, WITHIN
 from proofmark.wall.isolation import Isolation
@@ -87,13 +87,15 @@ class Contained:
             ):
                 listener.bind(f"{folder}/socket")
                 listener.listen(1)
+                file = Path(folder, "variables")
+                file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
                 given = [*read, (Path(folder), SOCKETS)]
                 self._client = subprocess.Popen(
-                    container.command(program, name, directory, given, sorted(variables)),
+                    container.command(program, name, directory, given, file),
                     stdin=subprocess.DEVNULL,
                     stdout=OUTPUT,
                     stderr=OUTPUT,
-                    env={**self._environment, **variables},
+                    env=self._environment,
                 )
                 self.socket = self._called(listener, self._client)
             self.pid = _first_of(self.socket)

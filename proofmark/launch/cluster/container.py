@@ -18,7 +18,7 @@ from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.program import OLDEST
-from proofmark.launch.engine_container import EngineContainer
+from proofmark.launch.engine_container import PROXIES, EngineContainer
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.isolation import isolation_settings
 from proofmark.vendor.registry import FoundVendor
@@ -36,10 +36,6 @@ VENDORS = "vendor"
 
 IMAGES = "images"
 """The folder of `work_dir` with one for each image, which its containers see in the place of `work_dir`."""
-
-PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"))
-"""Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
-password in them."""
 
 
 @dataclass(frozen=True)
