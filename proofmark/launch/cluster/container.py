@@ -117,7 +117,7 @@ class ContainerImage:
         Returns what starts them, and what a record should say.
 
         Raises:
-            HostError: as of `prepare`; or the image has no Python, or no torch of its own.
+            HostError: as of `prepare`; or the image has no Python, or no torch of its own; or it has volumes.
         """
         ask = partial(run_on, node, cluster.answer_timeout)
         await self._look(ask, cluster, [])
@@ -133,7 +133,11 @@ class ContainerImage:
             privileged=self.settings.privileged,
             devices=tuple(device_files(self.settings)),
         )
-        container = replace(container, torch=await self._torch_in(ask, container))
+        await self._has_no_volumes(ask)
+        try:
+            container = replace(container, torch=await self._torch_in(ask, container))
+        finally:  # one that does not answer would stay
+            await self.remove(node, f"{container.name}-look")
         command = [*container.lead, container.image]
         return container, {**facts, "command": command, "engines_alone": True, "torch": container.torch}
 
@@ -147,10 +151,17 @@ class ContainerImage:
             answer = await ask(command, f"looking into {self.image}", timeout=LOOKING)
         except HostError as error:
             raise HostError(f"{error}; {expected}") from None
-        found = re.fullmatch(r"(\d+) (\d+) (\S{1,64})", (answer.strip().splitlines() or [""])[-1])
+        found = re.fullmatch(r"(\d+) (\d+) ([\w.+-]{1,64})", (answer.strip().splitlines() or [""])[-1], re.ASCII)
         if found is None or (int(found[1]), int(found[2])) < OLDEST:
             raise HostError(f"looking into {self.image}: it answers {answer.strip()[-80:]!r}; {expected}")
         return found[3]
+
+    async def _has_no_volumes(self, ask: Ask) -> None:
+        """See that what an engine writes is held to its own directory: a volume is on the host's disk, and nobody
+        counts what is in there."""
+        command = [self.engine, "image", "inspect", "--format", "{{json .Config.Volumes}}", self.image]
+        if (await ask(command, "looking for volumes of the image")).strip() not in ("null", "{}", ""):
+            raise HostError(f"{self.image} has a VOLUME, which engines could fill: expected an image with none")
 
     async def _look(self, ask: Ask, cluster: Cluster, shown: Sequence[str]) -> None:
         """See that a node has what containers are to be given, and that no disk is among it."""
