@@ -6,6 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proofmark.errors import StepError
+
+PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"))
+"""Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
+password in them."""
+
 ENGINES_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 ENGINES_PREFIXES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_")
 """Variables by which docker and podman find their daemon, their images and their settings."""
@@ -44,12 +50,14 @@ class EngineContainer:
         """The engine's command as far as all containers have it in common.
 
         Its entry point is not run, nothing of the image can be written, nor becomes what it prints a file of the
-        engine's own; no program of it becomes another user or has a capability that no device needs.
+        engine's own; no program of it becomes another user or has a capability that no device needs. What an image
+        has run beside its first process (HEALTHCHECK) is none of that one's descendants, which alone are stopped.
         """
         network = "host" if self.network else "none"
         closed = ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp"]
         volumes = [f"--volume={mount}" for mount in self.mounts]
-        fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", f"--network={network}", *closed]
+        fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", "--no-healthcheck"]
+        fixed += [f"--network={network}", *closed]
         return [self.engine, "run", *fixed, *volumes, *self.options]
 
     def command(
@@ -58,20 +66,43 @@ class EngineContainer:
         name: str,
         directory: Path | None = None,
         read: Sequence[tuple[Path, Path]] = (),
-        variables: Sequence[str] = (),
+        variables: Path | None = None,
     ) -> list[str]:
         """The whole command of one that runs `program`.
 
         Args:
             directory: what is its own, and all that it may write, at the place that it has here.
             read: what it sees beside that, here and there.
-            variables: names of those that it has; whoever starts it has their values in its own environment, for a
-                command line is for all to see.
+            variables: a file of those that it has, as `variables_text` gives it: a command line is for all to see, and
+                by its own environment the engine would find its daemon, its settings and what it runs.
+
+        Raises:
+            StepError: a path can't be named to an engine.
         """
+        shown = [*((each, each) for each in [directory] if each), *read]
+        for here, _ in shown:
+            if ":" in str(here):
+                raise StepError(f"{str(here)!r} has a colon, which no container can be shown: name another place")
         volumes = [f"--volume={directory}:{directory}"] if directory else []
         volumes += [f"--volume={here}:{there}:ro" for here, there in read]
-        last = [f"--env={variable}" for variable in variables]
+        last = [f"--env-file={variables}"] if variables else [f"--env={name}=" for name in _no_proxies()]
         return [*self.lead, *volumes, *last, f"--name={name}", self.image, *program]
+
+
+def variables_text(variables: Mapping[str, str]) -> str:
+    """A file of variables, and of no proxy but those among them.
+
+    Raises:
+        StepError: one has several lines, which would be several variables.
+    """
+    for name, value in variables.items():
+        if len(f"{name}={value}".splitlines()) != 1:
+            raise StepError(f"{name} has several lines: a variable of a container has one")
+    return "".join(f"{name}={value}\n" for name, value in {**_no_proxies(), **variables}.items())
+
+
+def _no_proxies() -> dict[str, str]:
+    return {each: "" for name in PROXIES for each in (name, name.upper())}
 
 
 def engines_environment(environment: Mapping[str, str]) -> dict[str, str]:

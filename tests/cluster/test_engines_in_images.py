@@ -20,52 +20,13 @@ from proofmark.inference.engine import contained
 from proofmark.inference.engine.process_times import processor_times
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import ROOT, Docker, Engine, Podman
-from tests.cluster.site import Site
+from tests.cluster.engines import Docker, Engine, Podman
+from tests.cluster.imaged import Imaged, nothing_is_left
 from tests.e2e.conftest import House
 from tests.services import missing, program
 from tests.waiting import until
 
 on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
-
-RUNTIME = (
-    "torch torchgen functorch sympy mpmath networkx jinja2 markupsafe filelock fsspec typing_extensions.py numpy "
-    "numpy.libs setuptools"
-).split()
-"""What torch needs, and no more: no pydantic, psutil, yaml, transformers."""
-
-ENGINE = """
-from __future__ import annotations
-
-import json
-import os
-import socket
-import sys
-from pathlib import Path
-
-import torch
-
-from proofmark.vendor import StepError
-
-
-def attempt(what):
-    try:
-        return repr(what())
-    except BaseException as error:
-        return type(error).__name__
-
-
-class InferModel:
-    def __init__(self, config, onnx_path, model):
-        self.model = model
-        {init}
-
-    @torch.inference_mode()
-    def __call__(self, inputs):
-        {call}
-        answer = self.model(*inputs)
-        return [answer] if isinstance(answer, torch.Tensor) else list(answer), 0.0
-"""
 
 ATTEMPTS = """
         places = {places}
@@ -92,39 +53,10 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
-class Imaged(Site):
-    """A house whose inference has its engines in the fake vendor's image, on this machine."""
-
-    def __init__(self, house: House, engine: Engine, folder: Path) -> None:
-        self.engine, self.runtime = engine, folder / "runtime"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.runtime], check=True)
-        (site,) = self.runtime.glob("lib/python*/site-packages")
-        (installed,) = Path(sys.prefix).glob("lib/python*/site-packages")
-        for name in RUNTIME:
-            (site / name).symlink_to(installed / name)
-        shown = [path for path in engine.mounts if path != ROOT]
-        self.mounts = [f"{path}:{path}:ro" for path in (*shown, self.runtime)]
-        super().__init__(house, folder, ("--container-engine", str(engine.path)), {"mounts": self.mounts})
-        self.image(f"ENV PATH={self.runtime}/bin:/usr/bin:/bin")
-
-    def image(self, *lines: str) -> None:
-        """What its Containerfile says."""
-        content = "\n".join(("FROM scratch", 'ENTRYPOINT ["/bin/false"]', *lines))
-        (self.house.root / "vendors/fake/Containerfile").write_text(content + "\n")
-
-    def engine_is(self, init: str = "pass", call: str = "pass") -> None:
-        """What the vendor's default compiler does beside honest work."""
-        (self.house.root / "vendors/fake/honest.py").write_text(ENGINE.format(init=init, call=call))
-
-
 @pytest.fixture
 def imaged(house: House, engine: Engine, tmp_path: Path) -> Imaged:
     """One machine, no container of ours on it."""
     return Imaged(house, engine, tmp_path)
-
-
-def nothing_is_left(engine: Engine) -> None:
-    until(lambda: not engine.containers(), "no containers", 15, every=0.2)
 
 
 def test_an_engine_alone_in_its_vendors_image(imaged: Imaged, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +73,7 @@ def test_an_engine_alone_in_its_vendors_image(imaged: Imaged, monkeypatch: pytes
     (host,) = record.launched
     assert host.container is not None and host.container.image.startswith("proofmark-fake:")
     assert host.container.vendors and host.container.engines_alone and host.container.torch
-    assert {"--network=none", "--read-only", "--cap-drop=ALL"} <= {*host.container.command}
+    assert {"--network=none", "--read-only", "--cap-drop=ALL", "--no-healthcheck"} <= {*host.container.command}
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
     reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(imaged.engine)
@@ -242,6 +174,7 @@ for _ in range(3):
         signal.signal(signal.SIGCONT, lambda *_: None)
         while True:
             os.getpid()
+    os.wait()
 print("ready", flush=True)
 time.sleep(600)
 """
@@ -260,7 +193,8 @@ def test_all_that_is_in_a_container_stops() -> None:
         (first,) = [int(word) for word in Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()]
         assert contained._ids(first)[-1] == 1
         held = contained.Contained.__new__(contained.Contained)
-        held.pid = first
+        held.pid, held.life = first, os.pidfd_open(first)
+        held.socket, _other = socket.socketpair()
         until(lambda: len(processor_times(contained._tree(first))) == 4, "its processes", 10)
         stopped = held.stop()
         assert len(processor_times(stopped)) == 4

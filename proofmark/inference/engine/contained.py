@@ -21,8 +21,8 @@ from pathlib import Path
 
 from proofmark.errors import StepError
 from proofmark.inference.engine.own_group import ENDING, OUTPUT
-from proofmark.inference.engine.process_times import fields_of, has_stopped, processor_times
-from proofmark.launch.engine_container import EngineContainer
+from proofmark.inference.engine.process_times import has_stopped, processor_times
+from proofmark.launch.engine_container import EngineContainer, variables_text
 from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK, WITHIN
 from proofmark.wall.isolation import Isolation
@@ -30,9 +30,11 @@ from proofmark.wall.isolation import Isolation
 SOCKETS = Path("/run/proofmark")
 """The folder, in there, with the socket to the referee."""
 
-KEEPER = 'exec 3<&0; (read -r removed <&3 || exec "$@") > /dev/null 2>&1 &'
+KEEPER = """exec 3<&0
+(read -r removed <&3 || for pause in 0 2 5 15 40; do sleep $pause; "$@"; done) > /dev/null 2>&1 &"""
 """Removes the container when its standard input ends without a word, with whoever holds the other end: a container is
-nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that."""
+nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that.
+Several times: an engine may still be making it for who is gone."""
 
 REMOVING = 60.0
 """Seconds that the engine may take to remove it."""
@@ -71,7 +73,7 @@ class Contained:
         name = f"{container.name}-{secrets.token_hex(4)}"
         self._environment = {name: value for name, value in os.environ.items() if name not in (MARK, WITHIN)}
         self._environment |= container.environment
-        self._remove = [container.engine, "rm", "--force", name]
+        self._remove = [container.engine, "rm", "--force", "--volumes", name]
         self._client: subprocess.Popen[bytes] | None = None
         keeper = ["/bin/sh", "-c", KEEPER, "sh", *self._remove]
         self._keeper = subprocess.Popen(
@@ -85,13 +87,15 @@ class Contained:
             ):
                 listener.bind(f"{folder}/socket")
                 listener.listen(1)
+                file = Path(folder, "variables")
+                file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
                 given = [*read, (Path(folder), SOCKETS)]
                 self._client = subprocess.Popen(
-                    container.command(program, name, directory, given, sorted(variables)),
+                    container.command(program, name, directory, given, file),
                     stdin=subprocess.DEVNULL,
                     stdout=OUTPUT,
                     stderr=OUTPUT,
-                    env={**self._environment, **variables},
+                    env=self._environment,
                 )
                 self.socket = self._called(listener, self._client)
             self.pid = _first_of(self.socket)
@@ -110,25 +114,39 @@ class Contained:
         return listener.accept()[0]
 
     def stop(self) -> list[int]:
-        """Signal its tree, until nothing is in it that has not stopped: what has starts no other."""
+        """Signal its tree, until nothing is in it that has not stopped: what has starts no other.
+
+        Raises:
+            StepError: there always are others in it.
+        """
         known, until = set[int](), time.monotonic() + STOPPING
-        while time.monotonic() < until:
-            found = set(_tree(self.pid))
-            for pid in found - known:
+        while True:
+            found = list(dict.fromkeys(self._members()))
+            running = [pid for pid in found if not has_stopped(pid)]  # one that has not stopped may continue others
+            for pid in running:
                 self._send(pid, signal.SIGSTOP)
-            if found == known and all(map(has_stopped, processor_times(found))):
-                break
-            known = found
-        return sorted(known)
+            late = time.monotonic() > until
+            if known == {*found} and (late or not processor_times(running)) and _are_all(found):
+                return sorted(known)
+            if late:
+                raise StepError("the engine starts processes faster than they can be stopped, while it was to rest")
+            known = {*found}
+
+    def _members(self) -> Iterator[int]:
+        """Its tree; nobody's once its first process has ended, whose id may be another's by now."""
+        if self.socket.fileno() >= 0 and not select.select([self.life], [], [], 0)[0]:
+            yield from _tree(self.pid)
 
     def tell(self, number: int) -> None:
         """Signal its tree."""
-        for pid in _tree(self.pid):
+        for pid in self._members():
             self._send(pid, number)
 
     def stacks(self) -> None:
         """Signal its first process."""
-        self._send(self.pid, signal.SIGUSR1)
+        if self.socket.fileno() >= 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(self.life, signal.SIGUSR1)
 
     def _send(self, pid: int, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -165,7 +183,7 @@ class Contained:
             self._client.wait(ENDING)
         code = self._client.poll()
         self.close()
-        return _cause(code)
+        return "hung up, and did not end" if code is None else _cause(code)
 
 
 def _cause(code: int | None) -> str:
@@ -181,7 +199,7 @@ def _first_of(connection: socket.socket) -> int:
     """
     pid = int(struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
     ids = _ids(pid) if pid else []
-    if len(ids) < 2 or ids[-1] != 1:
+    if len(ids) != 2 or ids[-1] != 1:  # with more, it is the first of a namespace made in there
         raise StepError("what called the referee is not the first process of the engine's container, on this host")
     return pid
 
@@ -197,13 +215,26 @@ def _ids(pid: int) -> list[int]:
 
 
 def _tree(root: int) -> Iterator[int]:
-    """A container's first process and all others in it: whoever loses his parent there becomes that one's child."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError, IndexError):  # it has ended
-                children.setdefault(int(fields_of(name)[1]), []).append(int(name))
+    """A container's first process and all others in it: whoever loses his parent there becomes that one's child. Each
+    comes after its parent."""
     waiting = [root]
     while waiting:
         yield (pid := waiting.pop())
-        waiting += children.get(pid, [])
+        waiting += _children(pid)
+
+
+def _are_all(tree: Sequence[int]) -> bool:
+    """Whether there is nobody beside these, which have stopped. Who loses his parent moves up: so it is looked from
+    below, else one who starts another and ends might always be where it was looked already."""
+    return {*tree}.issuperset(child for pid in reversed(tree) for child in _children(pid))
+
+
+def _children(pid: int) -> list[int]:
+    """By each thread's own list, in which a process is as long as there is one: a look at all processes of the machine
+    would miss who has always just begun."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+    return found

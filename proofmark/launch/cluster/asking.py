@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 from proofmark.launch.cluster.connection import HostError
@@ -32,6 +33,10 @@ async def all_there(ask: Ask, paths: Sequence[str]) -> None:
         )
 
 
+MOST = 1 << 20
+"""Bytes that a command may print: what runs may be an image's."""
+
+
 class Refused(HostError):
     """A command that ran and failed."""
 
@@ -42,7 +47,7 @@ async def run_on(
     """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
 
     Raises:
-        HostError: it can't be run, fails, or takes too long.
+        HostError: it can't be run, fails, takes too long, or prints without end.
     """
     pipe = asyncio.subprocess.PIPE
     try:
@@ -52,7 +57,9 @@ async def run_on(
     except OSError as error:
         raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
     try:
-        output, errors = await asyncio.wait_for(ran.communicate(given), timeout or patience)
+        output, errors = await asyncio.wait_for(_said(ran, given), timeout or patience)
+    except asyncio.LimitOverrunError:
+        raise HostError(f"{what}: it printed more than {MOST} bytes") from None
     except TimeoutError:
         key = "" if timeout else ", `answer_timeout`"
         raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
@@ -62,6 +69,35 @@ async def run_on(
             await ran.wait()
     if ran.returncode:
         last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        line = "".join(letter if letter.isprintable() else "?" for letter in last_line[0])
         missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
-        raise (HostError if missing else Refused)(f"{what}: {last_line[0]}")
+        raise (HostError if missing else Refused)(f"{what}: {line}")
     return output.decode("utf-8", "replace")
+
+
+async def _said(ran: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
+    """What a command prints, to either stream, until it has ended.
+
+    Raises:
+        LimitOverrunError: that is too much.
+    """
+    assert ran.stdin and ran.stdout and ran.stderr
+
+    async def fed(stream: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it reads none of it
+            stream.write(given)
+            await stream.drain()
+        stream.close()
+
+    output, errors, _ = await asyncio.gather(_bounded(ran.stdout), _bounded(ran.stderr), fed(ran.stdin))
+    await ran.wait()
+    return output, errors
+
+
+async def _bounded(stream: asyncio.StreamReader) -> bytes:
+    content = b""
+    while more := await stream.read(MOST):
+        content += more
+        if len(content) > MOST:
+            raise asyncio.LimitOverrunError("too much", len(content))
+    return content

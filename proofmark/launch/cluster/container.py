@@ -15,9 +15,10 @@ from proofmark.launch.cluster.asking import Ask, Refused, all_there, run_on, wit
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
+from proofmark.launch.cluster.keeper import Keeper
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.program import OLDEST
-from proofmark.launch.engine_container import EngineContainer
+from proofmark.launch.engine_container import PROXIES, EngineContainer
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.isolation import isolation_settings
 from proofmark.vendor.registry import FoundVendor
@@ -35,10 +36,6 @@ VENDORS = "vendor"
 
 IMAGES = "images"
 """The folder of `work_dir` with one for each image, which its containers see in the place of `work_dir`."""
-
-PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"))
-"""Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
-password in them."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class ContainerImage:
         Returns what starts them, and what a record should say.
 
         Raises:
-            HostError: as of `prepare`; or the image has no Python, or no torch of its own.
+            HostError: as of `prepare`; or the image has no Python, or no torch of its own; or it has volumes.
         """
         ask = partial(run_on, node, cluster.answer_timeout)
         await self._look(ask, cluster, [])
@@ -136,24 +133,37 @@ class ContainerImage:
             privileged=self.settings.privileged,
             devices=tuple(device_files(self.settings)),
         )
-        container = replace(container, torch=await self._torch_in(ask, container))
+        await self._has_no_volumes(ask)
+        look = f"{container.name}-look"
+        keeper = await Keeper.start(node, self.engine, look)
+        try:
+            container = replace(container, torch=await self._torch_in(ask, container, look))
+        finally:  # one that does not answer would stay
+            await keeper.end(removed=await self.remove(node, look))
         command = [*container.lead, container.image]
         return container, {**facts, "command": command, "engines_alone": True, "torch": container.torch}
 
-    async def _torch_in(self, ask: Ask, container: EngineContainer) -> str:
+    async def _torch_in(self, ask: Ask, container: EngineContainer, name: str) -> str:
         """The version of the image's own torch. A claim of its maker's: nothing rests on it."""
         program = [PYTHON, "-c", "import sys, torch; print(*sys.version_info[:2], torch.__version__)"]
         oldest = ".".join(map(str, OLDEST))
         expected = f"expected an image with {PYTHON}, {oldest} or newer, and with its vendor's torch"
-        command = container.command(program, f"{container.name}-look")
+        command = container.command(program, name)
         try:
             answer = await ask(command, f"looking into {self.image}", timeout=LOOKING)
         except HostError as error:
             raise HostError(f"{error}; {expected}") from None
-        found = re.fullmatch(r"(\d+) (\d+) (\S{1,64})", (answer.strip().splitlines() or [""])[-1])
+        found = re.fullmatch(r"(\d+) (\d+) ([\w.+-]{1,64})", (answer.strip().splitlines() or [""])[-1], re.ASCII)
         if found is None or (int(found[1]), int(found[2])) < OLDEST:
             raise HostError(f"looking into {self.image}: it answers {answer.strip()[-80:]!r}; {expected}")
         return found[3]
+
+    async def _has_no_volumes(self, ask: Ask) -> None:
+        """See that what an engine writes is held to its own directory: a volume is on the host's disk, and nobody
+        counts what is in there."""
+        command = [self.engine, "image", "inspect", "--format", "{{json .Config.Volumes}}", self.image]
+        if (await ask(command, "looking for volumes of the image")).strip() not in ("null", "{}", ""):
+            raise HostError(f"{self.image} has a VOLUME, which engines could fill: expected an image with none")
 
     async def _look(self, ask: Ask, cluster: Cluster, shown: Sequence[str]) -> None:
         """See that a node has what containers are to be given, and that no disk is among it."""

@@ -11,9 +11,10 @@ from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.node import Node
 from proofmark.process.lifetime import MARK, WITHIN
 
-WAIT = 'trap "" HUP INT TERM; read -r removed || exec "$@"'
+WAIT = 'trap "" HUP INT TERM; read -r removed || for pause in 0 2 5 15 40; do sleep $pause; "$@"; done'
 """Removes it when its own standard input ends without a word: with this session, or with the connection to the node. An
-honest program in a container ends then by itself; one that doesn't is not asked."""
+honest program in a container ends then by itself; one that doesn't is not asked. Several times: an engine may still be
+making it for who is gone."""
 
 ENDING = 15.0
 """Seconds that it may take to end, or to remove the container."""
@@ -32,7 +33,7 @@ class Keeper:
         Raises:
             HostError: it can't be.
         """
-        command = node.command(["/bin/sh", "-c", WAIT, "sh", engine, "rm", "--force", name])
+        command = node.command(["/bin/sh", "-c", WAIT, "sh", engine, "rm", "--force", "--volumes", name])
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         environment = {key: value for key, value in os.environ.items() if key not in (MARK, WITHIN)}
         try:
