@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Protocol
 
 from proofmark.launch.far_end.child import Child
@@ -79,7 +80,7 @@ class Run:
             self._child.say(line)
 
     def fetch(self, leaves: Sequence[str]) -> dict[str, int]:
-        """Send home files and folders that are no logs, and say how long each file is.
+        """Send home files and folders that are no logs, and say how long each file is. A pipe would be read for ever.
 
         Raises:
             OSError: one can't be read.
@@ -97,7 +98,7 @@ class Run:
         for folder, folders, files in os.walk(self._logs):
             folders.sort()
             for path in (Path(folder, name) for name in sorted(files)):
-                if goes_home(path.relative_to(self._logs).as_posix(), leaves) and not path.is_symlink():
+                if goes_home(path.relative_to(self._logs).as_posix(), leaves) and S_ISREG(path.lstat().st_mode):
                     yield path
 
     def end(self, patience: float) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -42,3 +44,18 @@ def test_a_folder_that_cannot_be_read_is_told_with_the_end(
     code = f"import shutil; shutil.rmtree({str(tmp_path / 'noderank0')!r})"
     ended = run_to_its_end(tmp_path, sent, code)
     assert ended["code"] == 0 and ended["unread"] == {"noderank0": "No such file or directory"}
+
+
+def test_what_is_no_file_is_not_fetched(tmp_path: Path) -> None:
+    """Whoever opens a pipe that nobody writes into waits for ever, and its session with it."""
+    logs = tmp_path / "run/noderank0"
+    logs.mkdir(parents=True)
+    os.mkfifo(logs / "pipe.onnx")
+    (logs / "link.onnx").symlink_to("/etc/passwd")
+    (logs / "file.onnx").write_text("content")
+    fetched: list[dict[str, int]] = []
+    run = Run(logs, [], lambda *_, **__: None)
+    fetching = threading.Thread(target=lambda: fetched.append(run.fetch(["*.onnx"])), daemon=True)
+    fetching.start()
+    fetching.join(10)
+    assert fetched == [{"file.onnx": 7}]
