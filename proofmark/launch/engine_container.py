@@ -12,6 +12,10 @@ PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"
 """Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
 password in them."""
 
+REMOVED = 'for pause in 0 2 5 15; do sleep $pause; [ -z "$("$@")" ] || break; done'
+"""What a shell does to remove a container by an engine's command, its arguments: several times, for an engine may still
+be making it for who is gone; until that says what it has removed."""
+
 ENGINES_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 ENGINES_PREFIXES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_")
 """Variables by which docker and podman find their daemon, their images and their settings."""
@@ -54,7 +58,7 @@ class EngineContainer:
         has run beside its first process (HEALTHCHECK) is none of that one's descendants, which alone are stopped.
         """
         network = "host" if self.network else "none"
-        closed = ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp"]
+        closed = ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp:size=4g"]
         volumes = [f"--volume={mount}" for mount in self.mounts]
         fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", "--no-healthcheck"]
         fixed += [f"--network={network}", *closed]
@@ -103,6 +107,11 @@ def variables_text(variables: Mapping[str, str]) -> str:
 
 def _no_proxies() -> dict[str, str]:
     return {each: "" for name in PROXIES for each in (name, name.upper())}
+
+
+def is_gone(errors: str) -> bool:
+    """Whether that is what an engine means which was to remove a container and says that it can't."""
+    return any(what in errors.lower() for what in ("no such container", "already in progress"))
 
 
 def engines_environment(environment: Mapping[str, str]) -> dict[str, str]:

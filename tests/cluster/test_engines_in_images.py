@@ -149,13 +149,14 @@ def test_one_that_is_killed_is_named(imaged: Imaged) -> None:
 
 def test_none_outlives_its_session(imaged: Imaged) -> None:
     """Nor one that would: whoever started it is gone, and it does not look."""
-    imaged.engine_is(init="__import__('time').sleep(600)")
+    begun = "Path(config.host.artifact_dir, 'begun').write_text('')"
+    imaged.engine_is(init=f"{begun}; __import__('time').sleep(600)")
     session = imaged.start_inference("--container", "vendor")
-    running(imaged)
+    until(lambda: list(imaged.work.rglob("begun")), "an engine to begin", 60, every=0.2)
     session.kill()
     imaged.house.end(session)
     nothing_is_left(imaged.engine)
-    assert imaged.house.becomes_empty(5)
+    assert imaged.house.becomes_empty(10)
 
 
 def test_who_is_not_the_first_process_of_a_container() -> None:

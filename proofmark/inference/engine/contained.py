@@ -22,7 +22,7 @@ from pathlib import Path
 from proofmark.errors import StepError
 from proofmark.inference.engine.own_group import ENDING, OUTPUT
 from proofmark.inference.engine.process_times import has_stopped, processor_times
-from proofmark.launch.engine_container import EngineContainer, variables_text
+from proofmark.launch.engine_container import REMOVED, EngineContainer, is_gone, variables_text
 from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK, WITHIN
 from proofmark.wall.isolation import Isolation
@@ -30,11 +30,10 @@ from proofmark.wall.isolation import Isolation
 SOCKETS = Path("/run/proofmark")
 """The folder, in there, with the socket to the referee."""
 
-KEEPER = """exec 3<&0
-(read -r removed <&3 || for pause in 0 2 5 15 40; do sleep $pause; "$@"; done) > /dev/null 2>&1 &"""
+KEEPER = f"""exec 3<&0
+(read -r removed <&3 || {REMOVED}) > /dev/null 2>&1 &"""
 """Removes the container when its standard input ends without a word, with whoever holds the other end: a container is
-nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that.
-Several times: an engine may still be making it for who is gone."""
+nobody's child, and ends with none. Nor is the keeper one, so that whatever ends the referee's family leaves it that."""
 
 REMOVING = 60.0
 """Seconds that the engine may take to remove it."""
@@ -79,6 +78,7 @@ class Contained:
         self._keeper = subprocess.Popen(
             keeper, stdin=subprocess.PIPE, env=self._environment, start_new_session=True, text=True
         )
+        self._keeper.wait()  # for the shell that has begun it: by that, not waited for, its group would be our child's
         program = ["python3", "-P", "-m", "proofmark.inference.engine.in_image", str(directory), name]
         try:
             with (
@@ -165,12 +165,11 @@ class Contained:
     def _remove_container(self) -> None:
         """Have the engine remove it, and wait for that."""
         with contextlib.suppress(subprocess.TimeoutExpired, OSError):
-            ran = subprocess.run(self._remove, env=self._environment, capture_output=True, timeout=REMOVING)
-            if ran.returncode == 0 and self._keeper.stdin:
+            ran = subprocess.run(self._remove, env=self._environment, capture_output=True, timeout=REMOVING, text=True)
+            if self._keeper.stdin and (ran.returncode == 0 or is_gone(ran.stderr)):
                 self._keeper.stdin.write("removed\n")
         if self._keeper.stdin:
             self._keeper.stdin.close()
-        self._keeper.wait()
         if self._client:
             self._client.kill()
             self._client.wait()

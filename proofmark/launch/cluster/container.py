@@ -18,7 +18,7 @@ from proofmark.launch.cluster.container_file import FILE, ContainerSettings, dev
 from proofmark.launch.cluster.keeper import Keeper
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.program import OLDEST
-from proofmark.launch.engine_container import PROXIES, EngineContainer
+from proofmark.launch.engine_container import PROXIES, EngineContainer, is_gone
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.isolation import isolation_settings
 from proofmark.vendor.registry import FoundVendor
@@ -202,7 +202,7 @@ class ContainerImage:
         try:
             await run_on(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
         except HostError as error:
-            return "no such container" in str(error).lower()
+            return is_gone(str(error))
         return True
 
     async def _image_id(self, ask: Ask) -> str:

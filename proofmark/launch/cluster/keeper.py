@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.node import Node
+from proofmark.launch.engine_container import REMOVED
 from proofmark.process.lifetime import MARK, WITHIN
 
-WAIT = 'trap "" HUP INT TERM; read -r removed || for pause in 0 2 5 15 40; do sleep $pause; "$@"; done'
+WAIT = f'trap "" HUP INT TERM; read -r removed || {REMOVED}'
 """Removes it when its own standard input ends without a word: with this session, or with the connection to the node. An
-honest program in a container ends then by itself; one that doesn't is not asked. Several times: an engine may still be
-making it for who is gone."""
+honest program in a container ends then by itself; one that doesn't is not asked."""
 
 ENDING = 15.0
 """Seconds that it may take to end, or to remove the container."""
