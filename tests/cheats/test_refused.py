@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from proofmark.errors import ConfigurationError, ProofmarkError
-from proofmark.launch.cluster.container import container_of
+from proofmark.launch.cluster.container.image import container_of
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.summary import summarise
 from proofmark.monitoring.watch import Watch

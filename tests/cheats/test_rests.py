@@ -21,7 +21,7 @@ from tests.unit.inference.test_remote_engine import orders, process, root
 __all__ = ["root"]
 
 pytestmark = pytest.mark.usefixtures("warm")
-IMPORTED = ("safetensors.torch", "proofmark.inference.engine.main")
+IMPORTED = ("safetensors.torch", "proofmark.inference.engine.inside.main")
 
 RESTS, BLOCK, SLICES = 6, bytes(1 << 17), 25
 

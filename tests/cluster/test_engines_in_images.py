@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from proofmark.inference.engine import contained
-from proofmark.inference.engine.process_times import processor_times
+from proofmark.inference.engine.place import contained
+from proofmark.inference.engine.place.process_times import processor_times
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
 from tests.cluster.engines import Docker, Engine, Podman

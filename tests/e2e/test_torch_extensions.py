@@ -62,5 +62,5 @@ def test_an_extension_of_torch_is_loaded_in_the_engines_process_alone(house: Hou
     assert ran.code == 0, ran.output
     log = (ran.case_dir() / "worker.log").read_text()
     seen = [line.removeprefix("EXTENSION in ") for line in log.splitlines() if line.startswith("EXTENSION in ")]
-    assert set(seen) == {"proofmark.inference.engine.main"}, log  # however many engines were made
+    assert set(seen) == {"proofmark.inference.engine.inside.main"}, log  # however many engines were made
     assert "EXTENSION" not in ran.output and AUTOLOAD not in os.environ

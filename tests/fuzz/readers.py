@@ -23,7 +23,7 @@ from proofmark.inference.node.answers import read_node_answer
 from proofmark.inference.outcome.collect import collect
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.launch.cluster.cluster_file import load_cluster
-from proofmark.launch.cluster.container_file import ContainerSettings
+from proofmark.launch.cluster.container.settings import ContainerSettings
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.launchers.modelarts import wire
 from proofmark.launch.launchers.modelarts.cloud_file import load_cloud

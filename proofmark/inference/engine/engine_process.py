@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from proofmark.errors import StepError
-from proofmark.inference.engine.own_group import Started
-from proofmark.inference.engine.process_times import has_stopped, processor_times
+from proofmark.inference.engine.place.own_group import Started
+from proofmark.inference.engine.place.process_times import has_stopped, processor_times
 from proofmark.inference.engine.protocol import LONGEST
 from proofmark.wall.isolation import Isolation
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.inference.engine.closing import parts_of
-from proofmark.inference.engine.contained import Contained
 from proofmark.inference.engine.engine_process import EngineProcess
-from proofmark.inference.engine.exported import save_program
-from proofmark.inference.engine.given import Given
-from proofmark.inference.engine.own_group import OwnGroup, Started
+from proofmark.inference.engine.exported import parts_of, save_program
+from proofmark.inference.engine.place.contained import Contained
+from proofmark.inference.engine.place.given import Given
+from proofmark.inference.engine.place.own_group import OwnGroup, Started
 from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.process.memory import keep_memory_private

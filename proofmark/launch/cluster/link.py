@@ -8,8 +8,8 @@ from typing import Any
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection
-from proofmark.launch.cluster.container import ContainerImage
-from proofmark.launch.cluster.keeper import Keeper
+from proofmark.launch.cluster.container.image import ContainerImage
+from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
-from proofmark.launch.cluster.keeper import Keeper
+from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
-from proofmark.launch.cluster.container_file import ContainerSettings
+from proofmark.launch.cluster.container.settings import ContainerSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cluster.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import StepError
-from proofmark.inference.engine import contained
-from proofmark.inference.engine.contained import Contained
+from proofmark.inference.engine.place import contained
+from proofmark.inference.engine.place.contained import Contained
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.wall.isolation import Isolation
 from tests.services import missing, program
@@ -108,7 +108,7 @@ def test_a_path_that_engines_would_take_for_two(tmp_path: Path) -> None:
 REFEREE = """
 import sys
 from pathlib import Path
-from proofmark.inference.engine.contained import Contained
+from proofmark.inference.engine.place.contained import Contained
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.wall.isolation import Isolation
 container = EngineContainer(sys.argv[1], "image", "", "name", (), (), False, False)

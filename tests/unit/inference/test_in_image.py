@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 IMPORTS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import proofmark.inference.engine.in_image
+import proofmark.inference.engine.inside.in_image
 import proofmark.vendor
 print(*sorted({name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names, "__main__"}))
 """

@@ -23,8 +23,8 @@ from safetensors.torch import save_file
 from proofmark.errors import StepError
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.own_group import OwnGroup, _members
-from proofmark.inference.engine.process_times import processor_times
+from proofmark.inference.engine.place.own_group import OwnGroup, _members
+from proofmark.inference.engine.place.process_times import processor_times
 from proofmark.inference.engine.remote_engine import UNSEEN, Placed, RemoteEngine
 from proofmark.measuring.window import run_window
 from proofmark.process.shared_memory import slots
@@ -37,7 +37,7 @@ from tests.unit.wall.test_wall import has_landlock
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("warm")
-IMPORTED = ("safetensors.torch", "proofmark.inference.engine.main")
+IMPORTED = ("safetensors.torch", "proofmark.inference.engine.inside.main")
 
 ACME = """
 from proofmark.vendor import Compiler, Device, StepError, Vendor

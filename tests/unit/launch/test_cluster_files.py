@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
-from proofmark.launch.cluster.asking import Ask, all_there, run_on, without_disks
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container import ContainerImage, container_of
-from proofmark.launch.cluster.container_file import ContainerSettings, device_files
+from proofmark.launch.cluster.container.asking import Ask, all_there, run_on, without_disks
+from proofmark.launch.cluster.container.image import ContainerImage, container_of
+from proofmark.launch.cluster.container.settings import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.launchers.slurm import Slurm

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proofmark.inference.engine.engine_process import EngineProcess
-from proofmark.inference.engine.own_group import OwnGroup
+from proofmark.inference.engine.place.own_group import OwnGroup
 from proofmark.inference.node import processes
 from proofmark.process.environment import PASSES
 from proofmark.training import job

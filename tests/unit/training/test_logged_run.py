@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proofmark.errors import StepError
-from proofmark.inference.engine.server import _device
+from proofmark.inference.engine.inside.server import _device
 from proofmark.training.logged_run import _unsupported
 from proofmark.training.ranks.rank import _device_of
 from proofmark.vendor.contract import lacks_torch

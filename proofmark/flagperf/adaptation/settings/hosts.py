@@ -17,7 +17,7 @@ from proofmark.flagperf.adaptation.python.code import lines_within
 from proofmark.flagperf.adaptation.python.source import read_python
 from proofmark.flagperf.host_file import HostFile
 from proofmark.launch.cluster.cluster_file import Cluster
-from proofmark.launch.cluster.container_file import ContainerSettings
+from proofmark.launch.cluster.container.settings import ContainerSettings
 from proofmark.process.log_level import LogLevel
 from proofmark.rules.yaml.key_lines import lines_of
 from proofmark.rules.yaml.strict import load_mapping, text_of

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from proofmark.errors import ConfigurationError, Problem, UsageError
-from proofmark.launch.cluster.asking import Ask, Refused, all_there, run_on, without_disks
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container_file import FILE, ContainerSettings, device_files, settings_of
-from proofmark.launch.cluster.keeper import Keeper
+from proofmark.launch.cluster.container.asking import Ask, Refused, all_there, run_on, without_disks
+from proofmark.launch.cluster.container.keeper import Keeper
+from proofmark.launch.cluster.container.settings import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.engine_container import PROXIES, EngineContainer, is_gone

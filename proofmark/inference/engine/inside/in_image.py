@@ -1,4 +1,4 @@
-"""An engine's process in its vendor's image: `python3 -m proofmark.inference.engine.in_image DIRECTORY NAME`.
+"""An engine's process in its vendor's image: `python3 -m proofmark.inference.engine.inside.in_image DIRECTORY NAME`.
 
 Python, the vendor's torch and what lies below `proofmark` is all that it needs: no package of ours is in such an image.
 NAME is the container's; by it is known, on its host, whose process this is.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError, reason
-from proofmark.inference.engine.server import Server
+from proofmark.inference.engine.inside.server import Server
 from proofmark.process.lifetime import leave
 from proofmark.process.memory import keep_freed
 from proofmark.process.threads import one_thread

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from pathlib import Path
 from typing import Any
 
+from proofmark.inference.engine.exported import parts_of
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
@@ -45,8 +45,3 @@ def _walled(order: dict[str, Any], config: EffectiveConfig, directory: Path) -> 
             hidden=tuple(Path(path) for path in order["hidden"]),
         )
     )
-
-
-def parts_of(file: Path) -> list[Path]:
-    """A model's file, and those beside it that begin with its name: some keep their weights there."""
-    return sorted(file.parent.glob(f"{glob.escape(file.stem)}*"))

@@ -1,4 +1,4 @@
-"""An engine's process on its host: `python -m proofmark.inference.engine.main PARENT DIRECTORY SOCKET`."""
+"""An engine's process on its host: `python -m proofmark.inference.engine.inside.main PARENT DIRECTORY SOCKET`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofmark.inference.engine.closing import close_in
-from proofmark.inference.engine.server import Server
+from proofmark.inference.engine.inside.closing import close_in
+from proofmark.inference.engine.inside.server import Server
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.memory import keep_freed
 from proofmark.process.threads import one_thread

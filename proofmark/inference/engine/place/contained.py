@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import StepError
-from proofmark.inference.engine.own_group import ENDING, OUTPUT
-from proofmark.inference.engine.process_times import has_stopped, processor_times
+from proofmark.inference.engine.place.own_group import ENDING, OUTPUT
+from proofmark.inference.engine.place.process_times import has_stopped, processor_times
 from proofmark.launch.engine_container import REMOVED, EngineContainer, is_gone, variables_text
 from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK, WITHIN
@@ -46,7 +46,7 @@ KILLED = 128
 
 
 class Contained:
-    """`python3 -m proofmark.inference.engine.in_image` in a container, which ends with this process."""
+    """`python3 -m proofmark.inference.engine.inside.in_image` in a container, which ends with this process."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Contained:
             keeper, stdin=subprocess.PIPE, env=self._environment, start_new_session=True, text=True
         )
         self._keeper.wait()  # for the shell that has begun it: by that, not waited for, its group would be our child's
-        program = ["python3", "-P", "-m", "proofmark.inference.engine.in_image", str(directory), name]
+        program = ["python3", "-P", "-m", "proofmark.inference.engine.inside.in_image", str(directory), name]
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="engine-") as folder,

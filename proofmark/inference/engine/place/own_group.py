@@ -58,7 +58,7 @@ class Started(Protocol):
 
 
 class OwnGroup:
-    """`python -m proofmark.inference.engine.main`, which dies with this process."""
+    """`python -m proofmark.inference.engine.inside.main`, which dies with this process."""
 
     isolation: Isolation | None = None
 
@@ -81,7 +81,7 @@ class OwnGroup:
         environment = begun_with(variables or {}, own | path, home=str(directory))
         with its:
             self._process = start_module(
-                "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment
+                "proofmark.inference.engine.inside.main", arguments, [its.fileno()], OUTPUT, environment
             )
         self.pid = self._process.pid
         self.life = os.pidfd_open(self.pid)

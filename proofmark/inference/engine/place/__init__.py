@@ -1,0 +1,1 @@
+"""Where an engine's process is, a group of this machine's or a container: started, stopped, ended."""

@@ -1,0 +1,1 @@
+"""Containers on hosts: their image, what they are given, and that none stays."""
