@@ -215,7 +215,7 @@ def test_one_that_hangs_up_and_does_not_end(tmp_path: Path, monkeypatch: pytest.
     process = subprocess.Popen(["sleep", "600"])
     with held(os.getpid()) as container:
         container._client = process
-        monkeypatch.setattr(container, "close", lambda: None)
+        monkeypatch.setattr(container, "close", lambda patience: None)
         try:
             assert container.cause() == "hung up, and did not end"
         finally:

@@ -152,13 +152,13 @@ class Contained:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
-    def close(self) -> None:
+    def close(self, patience: float = ENDING) -> None:
         """Close the socket, wait, and have the engine remove the container."""
         if self.socket.fileno() < 0:
             return
         self.tell(signal.SIGCONT)
         self.socket.close()
-        select.select([self.life], [], [], ENDING)
+        select.select([self.life], [], [], patience)
         self._remove_container()
         os.close(self.life)
 
@@ -176,12 +176,12 @@ class Contained:
 
     def cause(self) -> str:
         """By the exit code that the engine hands on."""
-        select.select([self.life], [], [], ENDING)
         assert self._client is not None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._client.wait(ENDING)
+        if select.select([self.life], [], [], ENDING)[0]:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._client.wait(ENDING)
         code = self._client.poll()
-        self.close()
+        self.close(patience=0.0)
         return "hung up, and did not end" if code is None else _cause(code)
 
 
