@@ -173,7 +173,7 @@ def test_who_always_starts_another_stops_or_is_found_out() -> None:
             if not stopped:
                 continue
             time.sleep(0.05)
-            assert {*contained._tree(pid)} == stopped
+            assert {*contained._tree(pid)} <= stopped, "one that had ended may be among those that were stopped"
 
 
 def test_the_first_of_a_namespace_within_the_containers(tmp_path: Path) -> None:
