@@ -71,6 +71,7 @@ class EngineContainer:
         directory: Path | None = None,
         read: Sequence[tuple[Path, Path]] = (),
         variables: Path | None = None,
+        assigned: Mapping[str, str] | None = None,
     ) -> list[str]:
         """The whole command of one that runs `program`.
 
@@ -79,6 +80,8 @@ class EngineContainer:
             read: what it sees beside that, here and there.
             variables: a file of those that it has, as `variables_text` gives it: a command line is for all to see, and
                 by its own environment the engine would find its daemon, its settings and what it runs.
+            assigned: all of them with their values: those that the vendor's options set too, which devices it uses for
+                one, are as they are here. An engine takes the last, and before a file what stands in its command.
 
         Raises:
             StepError: a path can't be named to an engine.
@@ -90,6 +93,8 @@ class EngineContainer:
         volumes = [f"--volume={directory}:{directory}"] if directory else []
         volumes += [f"--volume={here}:{there}:ro" for here, there in read]
         last = [f"--env-file={variables}"] if variables else [f"--env={name}=" for name in _no_proxies()]
+        set_too = {option.split("=")[1] for option in self.options if option.startswith("--env=")}
+        last += [f"--env={name}={value}" for name, value in (assigned or {}).items() if name in set_too]
         return [*self.lead, *volumes, *last, f"--name={name}", self.image, *program]
 
 

@@ -92,6 +92,14 @@ def test_no_variable_of_an_engines_reaches_who_starts_it(tmp_path: Path) -> None
     assert "https_proxy=" in given and "HTTPS_PROXY=" in given
 
 
+def test_which_devices_it_uses_is_not_the_vendors_to_say(tmp_path: Path) -> None:
+    container = EngineContainer("engine", "image", "", "name", ("--env=ACME_VISIBLE_DEVICES=all",), (), False, False)
+    variables = {"ACME_VISIBLE_DEVICES": "3", "ACME_LOG": "geheim"}
+    command = container.command(["python3"], "name", tmp_path, variables=tmp_path / "file", assigned=variables)
+    assert [word for word in command if word.startswith("--env=")][-1] == "--env=ACME_VISIBLE_DEVICES=3"
+    assert "geheim" not in " ".join(command)
+
+
 def test_a_variable_of_several_lines(tmp_path: Path) -> None:
     container = engine_in(tmp_path, SHOWS)
     with pytest.raises(StepError, match="ACME has several lines"):

@@ -91,7 +91,7 @@ class Contained:
                 file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
                 given = [*read, (Path(folder), SOCKETS)]
                 self._client = subprocess.Popen(
-                    container.command(program, name, directory, given, file),
+                    container.command(program, name, directory, given, file, variables),
                     stdin=subprocess.DEVNULL,
                     stdout=OUTPUT,
                     stderr=OUTPUT,
