@@ -69,6 +69,12 @@ class Container(Part):
     privileged: bool = Field(description="it had all devices and capabilities of the host")
     command: tuple[str, ...] = Field((), description="the engine's, whole, up to the program that ran in it")
 
+    @property
+    def text(self) -> str:
+        """For people: what ran which image, and what of it was there."""
+        alone = f", engines alone, torch {self.torch}" if self.engines_alone else ""
+        return f"{self.engine}: {self.image} {self.id[:19]}{', privileged' * self.privileged}{alone}"
+
 
 class Launched(Part):
     """A node of a run on other hosts, as its launcher found it."""

@@ -15,7 +15,7 @@ from reports.content import text
 MACHINE = {
     "kernel": "kernel",
     "governor": "CPU governor",
-    "container": "container",
+    "container": "session's container",
     "driver": "driver",
     "runtime": "runtime",
     "firmware": "firmware",

@@ -87,6 +87,8 @@ def _of_run(record: RunRecord) -> Iterator[Figure]:
             meaning=PUBLISHED,
         )
     yield from _relied_on(record)
+    for number, container in enumerate(record.containers, 1):
+        yield fact(f"container_{number}", "container", "text", value=container.text)
     if record.caches_cleared or record.caches_kept:
         kept = f"not cleared: {record.caches_kept}"
         yield fact("caches", "caches", "text", value="cleared before the run" if record.caches_cleared else kept)

@@ -182,7 +182,7 @@ def _processes(record: TrainingRecord) -> Iterator[Figure]:
     if run is not None:
         yield fact("hosts", "hosts", "text", value=_hosts(run))
         used = [host.container for host in run.launched if host.container]
-        images = dict.fromkeys(f"{c.engine}: {c.image} {c.id[:19]}{', privileged' * c.privileged}" for c in used)
+        images = dict.fromkeys(container.text for container in used)
         yield from (fact(f"container_{n}", "container", "text", value=ran) for n, ran in enumerate(images, 1))
         if any(each.caches_cleared for each in record.runs):
             yield fact("caches", "caches", "text", value="cleared on every host before each run")

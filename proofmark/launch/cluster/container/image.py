@@ -208,7 +208,7 @@ class ContainerImage:
     async def _image_id(self, ask: Ask) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
         try:
-            return (await ask(command, "looking for the image")).strip()
+            return (await ask(command, "looking for the image (--container-engine)")).strip()
         except Refused as error:
             if self.containerfile is None:
                 raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
@@ -243,7 +243,9 @@ def container_of(found: FoundVendor, image: str, engine: str, privileged: bool =
         return ContainerImage(engine, image, settings, network)
     file = found.directory / CONTAINERFILE
     if not file.is_file():
-        raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
+        raise UsageError(
+            f"--container vendor: vendor {found.name} has no {CONTAINERFILE}: write {file}, or name an image"
+        )
     content = text_of(file, found.directory).encode()  # an engine's complaint of it shows what stands in it
     # the digest whole: of half of it its author could have a second file, and its image run in the name of the first
     tag = hashlib.sha256(content).hexdigest()
