@@ -51,7 +51,7 @@ class Given:
             outermost = place.readable[0].absolute()
             modules, roots = [own, outermost], (own.parent, outermost.parent)
         read = dict.fromkeys(_absolute(path) for path in [*modules, *files] if path.exists())
-        isolation = _isolation(container, [Path(each) for each in hidden if each])
+        isolation = _isolation(container, [Path(os.path.realpath(each)) for each in hidden if each])
         return cls(tuple((path, path) for path in read), tuple(dict.fromkeys(roots)), place.environment, isolation)
 
     def variables(self, directory: Path, declared: Mapping[str, str]) -> dict[str, str]:
@@ -80,10 +80,10 @@ def _isolation(container: EngineContainer, hidden: Sequence[Path]) -> Isolation:
         gaps.append("it has all of its host: privileged, as the vendor's container.yaml asks and cluster.yaml allows")
     for mount in container.mounts:
         source, _, *how = mount.split(":")
-        seen = _absolute(Path(source))
+        seen = Path(os.path.realpath(source))
         if "ro" not in ",".join(how).split(","):
             gaps.append(f"{source} can be written, as `mounts` of cluster.yaml says")
-        elif any(seen.is_relative_to(place) or place.is_relative_to(seen) for place in map(_absolute, hidden)):
+        elif any(seen.is_relative_to(place) or place.is_relative_to(seen) for place in hidden):
             gaps.append(
                 f"{source} can be read, as `mounts` of cluster.yaml says, and what engines must not see is there"
             )
