@@ -12,6 +12,9 @@ PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "ftp", "all", "no"
 """Variables that an engine hands on of its own accord, from this user's environment or configuration: there may be a
 password in them."""
 
+PYTHON = "python3"
+"""The interpreter of an image in which engines are alone."""
+
 REMOVED = 'for pause in 0 2 5 15; do sleep $pause; [ -z "$("$@")" ] || break; done'
 """What a shell does to remove a container by an engine's command, its arguments: several times, for an engine may still
 be making it for who is gone; until that says what it has removed."""
@@ -112,6 +115,11 @@ def variables_text(variables: Mapping[str, str]) -> str:
 
 def _no_proxies() -> dict[str, str]:
     return {each: "" for name in PROXIES for each in (name, name.upper())}
+
+
+def removal(engine: str, name: str) -> list[str]:
+    """What removes a container, whatever runs in it, and what it has kept beside its image."""
+    return [engine, "rm", "--force", "--volumes", name]
 
 
 def is_gone(errors: str) -> bool:

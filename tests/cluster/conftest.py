@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.engines import Docker, Engine, Podman
+from tests.cluster.imaged import Imaged
 from tests.cluster.netns import Hosts
 from tests.cluster.site import Site
 from tests.cluster.slurm import Slurm
@@ -44,6 +45,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A container engine of the module's own."""
     with request.param() as started:
         yield started
+
+
+@pytest.fixture
+def imaged(house: House, engine: Engine, tmp_path: Path) -> Imaged:
+    """One machine whose engines are in an image, no container of ours on it."""
+    return Imaged(house, engine, tmp_path)
 
 
 class Campus(Site):

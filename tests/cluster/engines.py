@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from tests.services import missing, program
 from tests.waiting import until
 
@@ -151,3 +153,7 @@ class Docker(Engine):
     def __init__(self) -> None:
         program("dockerd", "apt-get install docker.io")
         super().__init__("docker", "docker.io", DOCKER, DOCKER_KEEPER)
+
+
+on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
+"""Where what is tested is the same with every engine."""

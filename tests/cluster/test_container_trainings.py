@@ -11,14 +11,12 @@ import yaml
 
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import Engine, Podman
+from tests.cluster.engines import Engine, Podman, on_podman
 from tests.cluster.site import Site, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.waiting import until
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step10="
-
-on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
 
 
 class Contained(Site):

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,13 +19,10 @@ from proofmark.inference.engine.place import contained
 from proofmark.inference.engine.place.process_times import processor_times
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import Docker, Engine, Podman
+from tests.cluster.engines import Engine, on_podman
 from tests.cluster.imaged import Imaged, nothing_is_left
-from tests.e2e.conftest import House
 from tests.services import missing, program
 from tests.waiting import until
-
-on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
 
 ATTEMPTS = """
         places = {places}
@@ -44,19 +40,6 @@ ATTEMPTS = """
             lambda: [line for line in open("/proc/self/status").read().splitlines() if line.startswith("CapEff")][0]
         )
         raise StepError("TRIED " + json.dumps(tried))"""
-
-
-@pytest.fixture(scope="module", params=[Podman, Docker], ids=["podman", "docker"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A container engine of the module's own."""
-    with request.param() as started:
-        yield started
-
-
-@pytest.fixture
-def imaged(house: House, engine: Engine, tmp_path: Path) -> Imaged:
-    """One machine, no container of ours on it."""
-    return Imaged(house, engine, tmp_path)
 
 
 def test_an_engine_alone_in_its_vendors_image(imaged: Imaged, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cluster.engines import Engine, Podman
+from tests.cluster.engines import on_podman
 from tests.cluster.imaged import Imaged, nothing_is_left
-from tests.e2e.conftest import House
 from tests.waiting import until
 
-
-@pytest.fixture(scope="module", params=[Podman], ids=["podman"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Podman with an image of a vendor's: this machine's Python and torch, in an environment without anything else."""
-    with request.param() as started:
-        yield started
-
-
-@pytest.fixture
-def imaged(house: House, engine: Engine, tmp_path: Path) -> Imaged:
-    """One machine, no container of ours on it."""
-    return Imaged(house, engine, tmp_path)
+pytestmark = on_podman
 
 
 def python_begins(imaged: Imaged, code: str) -> None:

@@ -10,6 +10,9 @@ import json
 import struct
 from typing import Any
 
+SOCKET = "/run/proofmark/socket"
+"""Where the referee listens, as a process in a container sees that."""
+
 LONGEST = 1 << 17
 """Bytes of a message."""
 

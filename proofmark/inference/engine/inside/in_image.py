@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError, reason
+from proofmark.inference.engine import protocol
 from proofmark.inference.engine.inside.server import Server
 from proofmark.process.lifetime import leave
 from proofmark.process.memory import keep_freed
@@ -25,9 +26,6 @@ from proofmark.vendor import torch_extensions
 if TYPE_CHECKING:
     import torch
 
-SOCKET = "/run/proofmark/socket"
-"""Where the referee listens."""
-
 
 def main() -> None:
     """Call the referee, and serve it until it closes the connection."""
@@ -37,7 +35,7 @@ def main() -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    channel.connect(SOCKET)
+    channel.connect(protocol.SOCKET)
     os.chdir(directory)
     sys.argv = sys.argv[:1]
     ImageServer(channel, directory, directory).serve()

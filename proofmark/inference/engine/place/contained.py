@@ -22,13 +22,11 @@ from pathlib import Path
 from proofmark.errors import StepError
 from proofmark.inference.engine.place.own_group import ENDING, OUTPUT
 from proofmark.inference.engine.place.process_times import has_stopped, processor_times
-from proofmark.launch.engine_container import REMOVED, EngineContainer, is_gone, variables_text
+from proofmark.inference.engine.protocol import SOCKET
+from proofmark.launch.engine_container import PYTHON, REMOVED, EngineContainer, is_gone, removal, variables_text
 from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK, WITHIN
 from proofmark.wall.isolation import Isolation
-
-SOCKETS = Path("/run/proofmark")
-"""The folder, in there, with the socket to the referee."""
 
 KEEPER = f"""exec 3<&0
 (read -r removed <&3 || {REMOVED}) > /dev/null 2>&1 &"""
@@ -72,32 +70,15 @@ class Contained:
         name = f"{container.name}-{secrets.token_hex(4)}"
         self._environment = {name: value for name, value in os.environ.items() if name not in (MARK, WITHIN)}
         self._environment |= container.environment
-        self._remove = [container.engine, "rm", "--force", "--volumes", name]
+        self._remove = removal(container.engine, name)
         self._client: subprocess.Popen[bytes] | None = None
         keeper = ["/bin/sh", "-c", KEEPER, "sh", *self._remove]
         self._keeper = subprocess.Popen(
             keeper, stdin=subprocess.PIPE, env=self._environment, start_new_session=True, text=True
         )
         self._keeper.wait()  # for the shell that has begun it: by that, not waited for, its group would be our child's
-        program = ["python3", "-P", "-m", "proofmark.inference.engine.inside.in_image", str(directory), name]
         try:
-            with (
-                tempfile.TemporaryDirectory(prefix="engine-") as folder,
-                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
-            ):
-                listener.bind(f"{folder}/socket")
-                listener.listen(1)
-                file = Path(folder, "variables")
-                file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
-                given = [*read, (Path(folder), SOCKETS)]
-                self._client = subprocess.Popen(
-                    container.command(program, name, directory, given, file, variables),
-                    stdin=subprocess.DEVNULL,
-                    stdout=OUTPUT,
-                    stderr=OUTPUT,
-                    env=self._environment,
-                )
-                self.socket = self._called(listener, self._client)
+            self.socket = self._begun(container, name, directory, read, variables)
             self.pid = _first_of(self.socket)
             self.life = os.pidfd_open(self.pid)
             for task in os.listdir(f"/proc/{self.pid}/task"):  # an engine's daemon gives it all cores
@@ -105,6 +86,31 @@ class Contained:
         except BaseException:
             self._remove_container()
             raise
+
+    def _begun(
+        self,
+        container: EngineContainer,
+        name: str,
+        directory: Path,
+        read: Sequence[tuple[Path, Path]],
+        variables: Mapping[str, str],
+    ) -> socket.socket:
+        """The connection from a container that is started now."""
+        program = [PYTHON, "-P", "-m", "proofmark.inference.engine.inside.in_image", str(directory), name]
+        with (
+            tempfile.TemporaryDirectory(prefix="engine-") as folder,
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        ):
+            listener.bind(f"{folder}/{Path(SOCKET).name}")
+            listener.listen(1)
+            file = Path(folder, "variables")
+            file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
+            given = [*read, (Path(folder), Path(SOCKET).parent)]
+            command = container.command(program, name, directory, given, file, variables)
+            self._client = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=OUTPUT, stderr=OUTPUT, env=self._environment
+            )
+            return self._called(listener, self._client)
 
     def _called(self, listener: socket.socket, client: subprocess.Popen[bytes]) -> socket.socket:
         """The connection from the container."""

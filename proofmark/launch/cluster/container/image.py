@@ -18,7 +18,7 @@ from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.container.settings import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.program import OLDEST
-from proofmark.launch.engine_container import PROXIES, EngineContainer, is_gone
+from proofmark.launch.engine_container import PROXIES, PYTHON, EngineContainer, is_gone, removal
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.isolation import isolation_settings
 from proofmark.vendor.registry import FoundVendor
@@ -27,9 +27,6 @@ BUILD_TIMEOUT, LOOKING, REMOVING = 3600.0, 600.0, 15.0
 """Seconds in which an image is built, has imported its torch, and a container is removed."""
 
 CONTAINERFILE = "Containerfile"
-
-PYTHON = "python3"
-"""The interpreter of an image in which engines are alone."""
 
 VENDORS = "vendor"
 """In the place of an image's name: the one that the vendor's Containerfile makes."""
@@ -200,7 +197,7 @@ class ContainerImage:
     async def remove(self, node: Node, name: str) -> bool:
         """Remove a container that may have outlived the connection to it; whether the engine says that it is gone."""
         try:
-            await run_on(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
+            await run_on(node, REMOVING, removal(self.engine, name), "removing the container")
         except HostError as error:
             return is_gone(str(error))
         return True

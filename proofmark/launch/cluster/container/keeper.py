@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.node import Node
-from proofmark.launch.engine_container import REMOVED
+from proofmark.launch.engine_container import REMOVED, removal
 from proofmark.process.lifetime import MARK, WITHIN
 
 WAIT = f'trap "" HUP INT TERM; read -r removed || {REMOVED}'
@@ -33,7 +33,7 @@ class Keeper:
         Raises:
             HostError: it can't be.
         """
-        command = node.command(["/bin/sh", "-c", WAIT, "sh", engine, "rm", "--force", "--volumes", name])
+        command = node.command(["/bin/sh", "-c", WAIT, "sh", *removal(engine, name)])
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         environment = {key: value for key, value in os.environ.items() if key not in (MARK, WITHIN)}
         try:
