@@ -13,6 +13,8 @@
 PYTHON ?= python3
 INPUTS ?= 10000
 BIN := .venv/bin
+# thousands of processes import this tree: compiled by each of them, the tests would take an eighth longer
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: bench test lint docs overhead sessions scale repeat honest fuzz gate-power mutants clean
