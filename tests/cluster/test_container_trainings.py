@@ -256,4 +256,4 @@ def test_no_container_outlives_its_inference_session(contained: Contained, engin
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(5)
+    assert contained.house.becomes_empty(15)
