@@ -71,6 +71,18 @@ def test_a_study_of_other_hyper_parameters_is_a_line(tmp_path: Path) -> None:
         Study(tmp_path, RANGES, seed=0)
 
 
+@pytest.mark.parametrize("value", ["[0.5]", '"0.5"', "NaN"])
+def test_a_study_with_a_value_that_is_no_number_is_a_line(tmp_path: Path, value: str) -> None:
+    study = Study(tmp_path, RANGES, seed=0)
+    study.tell(study.ask(0, PLAIN)[0], 0.5)
+    path = tmp_path / FILE
+    before = path.read_text(encoding="utf-8")
+    path.write_text(before.replace('"values":[0.5]', f'"values":[{value}]'), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != before
+    with pytest.raises(UsageError, match="no study can be read from it"):
+        Study(tmp_path, RANGES, seed=0)
+
+
 def test_what_is_not_told_yet_counts_as_bad_in_any_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before Optuna 5 that had to be asked for."""
     monkeypatch.setattr("optuna.samplers.TPESampler", partial(TPESampler, constant_liar=False))

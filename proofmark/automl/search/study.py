@@ -60,7 +60,7 @@ class Study:
         self._files, self._open = dict[int, optuna.Study](), dict[int, set[int]]()
         try:
             self._estimator = Estimator(space, startup, self._read())
-        except ValueError as error:  # trials of other hyper-parameters
+        except (TypeError, ValueError) as error:  # trials of other hyper-parameters, or whose value is no number
             raise _unreadable(folder / FILE, error) from None
 
     def ask(self, trial: int, fixed: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:
