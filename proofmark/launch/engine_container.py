@@ -58,12 +58,13 @@ class EngineContainer:
 
         Its entry point is not run, nothing of the image can be written, nor becomes what it prints a file of the
         engine's own; no program of it becomes another user or has a capability that no device needs. What an image
-        has run beside its first process (HEALTHCHECK) is none of that one's descendants, which alone are stopped.
+        has run beside its first process (HEALTHCHECK) is none of that one's descendants, which alone are stopped. It
+        is removed at once: podman would first ask it to end, and an interpreter that is the first process does not.
         """
         network = "host" if self.network else "none"
         closed = ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp:size=4g"]
         volumes = [f"--volume={mount}" for mount in self.mounts]
-        fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", "--no-healthcheck"]
+        fixed = ["--rm", "--pull=never", "--log-driver=none", "--entrypoint=", "--no-healthcheck", "--stop-timeout=0"]
         fixed += [f"--network={network}", *closed]
         return [self.engine, "run", *fixed, *volumes, *self.options]
 

@@ -57,7 +57,9 @@ def test_an_engine_alone_in_its_vendors_image(imaged: Imaged, monkeypatch: pytes
     assert host.container is not None and host.container.image.startswith("proofmark-fake:")
     assert host.container.vendors and host.container.engines_alone and host.container.torch
     assert f"engines alone, torch {host.container.torch}" in " ".join(ran.output.split())
-    assert {"--network=none", "--read-only", "--cap-drop=ALL", "--no-healthcheck"} <= {*host.container.command}
+    assert {"--network=none", "--read-only", "--cap-drop=ALL", "--no-healthcheck", "--stop-timeout=0"} <= {
+        *host.container.command
+    }
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
     reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(imaged.engine)
