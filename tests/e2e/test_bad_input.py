@@ -173,8 +173,22 @@ def test_corrupt_onnx(house: House, content: bytes | None, tmp_path: Path) -> No
     path.write_bytes(content)
     ran = house.run("--set", f"exist_onnx_path={path}", "--set", "no_validation=true", vendor="cpu")
     kind, reasons = ran.verdict()
-    assert kind == "ERROR" and "step compile failed" in reasons and "not a valid ONNX model" in reasons
+    assert kind == "ERROR" and "step data_and_model failed" in reasons and "not a valid ONNX model" in reasons
     assert ran.code == 17
+    clean(ran)
+
+
+def test_an_onnx_file_of_another_model_is_told_before_anything_is_measured(house: House, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    node = onnx.helper.make_node("Relu", ["a"], ["b"])
+    shapes = [onnx.helper.make_tensor_value_info(name, 1, ["n", 4]) for name in "ab"]
+    graph = onnx.helper.make_graph([node], "g", shapes[:1], shapes[1:])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    ran = house.run("--set", f"exist_onnx_path={path}", vendor="cpu")
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR" and "step data_and_model failed" in reasons and "not of this case's model" in reasons
+    assert ran.steps()["framework_validation"] == "not_reached"
     clean(ran)
 
 

@@ -15,6 +15,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.inference.steps.export import check_onnx, export_onnx
+from proofmark.inference.steps.given_onnx import check_fits
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
 from proofmark.inference.steps.reference import Reference, framework_reference, rehearse_shortfall
 from proofmark.inference.steps.step_ending import Undeclared, Unsupported, step_ended
@@ -84,13 +85,15 @@ class Pipeline:
     def data_and_model(self) -> None:
         """Step 2: unless `no_validation`, the model; the loader; what both are held to at once; the model's weights.
 
-        The model first: it takes seconds to see that weights don't fit, and minutes to read a large data set. Training
-        weights takes longest, and so comes when all else is known to be right.
+        A given file and the model first: it takes seconds to see that one is broken or that weights don't fit, and
+        minutes to read a large data set. Training weights takes longest, and so comes when all else is known to be
+        right.
         """
         config, model = self.config, None
         vendor = self.found.vendor
         if self.compiler is None and (why := lacks_torch(vendor, vendor.torch_device())):
             raise Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
+        self._take_given_onnx()
         if not config.no_validation:
             self._seed()
             model = made_model(self.case, config).eval()
@@ -100,6 +103,8 @@ class Pipeline:
         batch = first_batch(loaded_here(self.loader))
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = self.engines.example = batch[0]
+        if self.onnx_path is not None:
+            check_fits(self.onnx_path, self.first, self.case.output_names)
         if model is not None:
             rehearse(self.case, config, model, batch)
             rehearse_shortfall(self.case, model, self.first)
@@ -120,6 +125,17 @@ class Pipeline:
             self.report,
             order=order,
         )
+
+    def _take_given_onnx(self) -> None:
+        """The file to compile, if the user gives one."""
+        given = self.config.exist_onnx_path
+        reads = self.compiler is not None and self.compiler.consumes == "onnx" and not self.config.exist_compiler_path
+        if given and reads:
+            self.onnx_path = Path(given)
+            check_onnx(self.onnx_path)
+            digest = onnx_digest(self.onnx_path)
+            self.log.write("onnx", sha256=digest)
+            self.vouched_for = digest == self.config.host.validated_onnx
 
     def _seed(self) -> None:
         """Chance begins anew."""
@@ -203,13 +219,6 @@ class Pipeline:
 
     def compile(self) -> None:
         """Step 5: the vendor's InferModel, compiled."""
-        assert self.compiler is not None
-        if self.compiler.consumes == "onnx" and self.config.exist_onnx_path:
-            self.onnx_path = Path(self.config.exist_onnx_path)
-            check_onnx(self.onnx_path)
-            digest = onnx_digest(self.onnx_path)
-            self.log.write("onnx", sha256=digest)
-            self.vouched_for = digest == self.config.host.validated_onnx
         self._load_engine()
 
     def _load_engine(self) -> None:
