@@ -66,9 +66,9 @@ def training_on(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRu
     file = load_case_file(
         suites / "resnet50.yaml", "training", "embedded", suites / "contract.yaml", TrainingParameters
     )
-    config = resolve(file, "cpu", []).config
+    resolution = resolve(file, "cpu", [])
     vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
-    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda report: None)
+    return ScaleRun(resolution, scale, vendor, ("", ""), run_dir, launcher, options, lambda report: None)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

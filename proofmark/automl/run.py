@@ -63,7 +63,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         options: SearchOptions,
         on_progress: Callable[[dict[str, Any]], None],
     ) -> None:
-        super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages, options.policy)
+        super().__init__(run_dir, found, resolution, case.packages, options.policy)
         self._case, self._places, self._options, self._on_progress = case, places, options, on_progress
         self._imports = (*IMPORTED, *case.imported())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import Problem, StepError
+from proofmark.errors import StepError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.case_log import CaseLog
 from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
@@ -26,7 +26,7 @@ from proofmark.launch.job_file import index_in
 from proofmark.process.warm.modules import warm_up
 from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.events.log import LOG_FILE, Event
-from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.config import Resolution
 from proofmark.suite import Run
 from proofmark.vendor.environment import referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
@@ -44,8 +44,7 @@ class CaseRun(Run[RunRecord]):
 
     def __init__(
         self,
-        config: EffectiveConfig,
-        problems: Sequence[Problem],
+        resolution: Resolution,
         plan: Plan,
         found: FoundVendor,
         case: tuple[str, str],
@@ -57,10 +56,10 @@ class CaseRun(Run[RunRecord]):
         imports: Sequence[str],
     ) -> None:
         """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
-        self.config = options.with_vouched_onnx(config)
+        self.config = options.with_vouched_onnx(resolution.config)
         self.run_dir = run_dir
         self.record: RunRecord | None = None
-        self._problems = tuple(problems) + tuple(plan.problems)
+        self._problems = resolution.problems + tuple(plan.problems)
         self._plan = plan
         self._found = found
         self._case = case

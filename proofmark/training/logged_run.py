@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import Problem
 from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.events.log import LOG_FILE, Event
 from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy
-from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.config import Resolution
 from proofmark.suite import R, Run
 from proofmark.vendor.contract import lacks_torch
 from proofmark.vendor.hardware.provenance import run_facts
@@ -28,15 +27,14 @@ class LoggedRun(Run[R]):
         self,
         run_dir: Path,
         found: FoundVendor,
-        config: EffectiveConfig,
-        problems: Sequence[Problem],
+        resolution: Resolution,
         packages: Sequence[str],
         policy: Policy,
     ) -> None:
-        self.run_dir, self.config, self.problems = run_dir, config, tuple(problems)
+        self.run_dir, self.config, self.problems = run_dir, resolution.config, resolution.problems
         self.record: R | None = None
         self._found, self._packages, self._policy = found, packages, policy
-        self._unsupported = _unsupported(config.precision, found)
+        self._unsupported = _unsupported(self.config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
         self._log = ChainedLog(run_dir / LOG_FILE)
         self._begun: Event | None = None

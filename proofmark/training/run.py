@@ -15,7 +15,7 @@ from proofmark.launch.job import Launcher
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
-from proofmark.rules.config import EffectiveConfig, Resolution
+from proofmark.rules.config import Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
 from proofmark.training.case import TrainingCase
@@ -86,8 +86,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
 
     def __init__(
         self,
-        config: EffectiveConfig,
-        problems: Sequence[Problem],
+        resolution: Resolution,
         scale: Scale,
         found: FoundVendor,
         case: tuple[str, str],
@@ -97,7 +96,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         on_progress: Progress,
         imports: Sequence[str] = (),
     ) -> None:
-        super().__init__(run_dir, found, config, problems, PACKAGES, options.policy)
+        super().__init__(run_dir, found, resolution, PACKAGES, options.policy)
         self._scale, self._case = scale, case
         self._launcher, self._options, self._on_progress, self._imports = launcher, options, on_progress, imports
 

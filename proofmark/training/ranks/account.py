@@ -33,7 +33,18 @@ class Position:
 
 
 class Account:
-    """What one rank tells. `last_alone`: of steps whose losses are noted together, only the last one's is written."""
+    """What one rank tells.
+
+    Args:
+        last_alone: of steps whose losses are noted together, only the last one's is written.
+
+    Attributes:
+        log: of the rank.
+        clock: of the parts of its training.
+        place: among the ranks.
+        stepper: all that a step changes.
+        position: how far it has come.
+    """
 
     def __init__(
         self,
@@ -45,19 +56,19 @@ class Account:
         position: Position,
         last_alone: bool,
     ) -> None:
-        self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
-        self._stepper, self._position = stepper, position
+        self.log, self.clock, self.place, self.stepper, self.position = log, clock, place, stepper, position
+        self._heartbeat = heartbeat
         self._losses: list[torch.Tensor] = []
         self._last_alone = last_alone
 
     def alive(self, phase: str) -> None:
         """Give a sign of life."""
-        self._heartbeat(self._position.steps, phase)
+        self._heartbeat(self.position.steps, phase)
 
     def part(self, name: str) -> Part:
         """Begin one part of training, with a sign of life, and time it."""
         self.alive(name)
-        return self._clock.part(name)
+        return self.clock.part(name)
 
     def add(self, loss: torch.Tensor) -> None:
         """Keep the loss of a step. It is written down later, since reading it means waiting for the device."""
@@ -73,21 +84,21 @@ class Account:
             return
         own = torch.stack(self._losses).tolist()
         self._losses.clear()
-        first = self._position.steps - len(own) + 1
+        first = self.position.steps - len(own) + 1
         bad = next((step for step, loss in enumerate(own, first) if not math.isfinite(loss)), None)
-        means = [loss / self._place.world for loss in summed(own, self._place)]
+        means = [loss / self.place.world for loss in summed(own, self.place)]
         losses = [loss if math.isfinite(loss) else None for loss in means]
         if self._last_alone:
-            first, losses = self._position.steps, losses[-1:]
-        schedule = {"learning_rate": self._stepper.learning_rate, "total_steps": self._stepper.total_steps}
+            first, losses = self.position.steps, losses[-1:]
+        schedule = {"learning_rate": self.stepper.learning_rate, "total_steps": self.stepper.total_steps}
         self.write_totals("steps", first=first, losses=losses, **schedule)
         if bad is not None:
-            self._log.write("diverged", step=bad)
+            self.log.write("diverged", step=bad)
             raise NonFiniteLoss(f"the loss of step {bad} is not a finite number")
 
     def write_totals(self, kind: str, **fields: Any) -> None:
         """Every figure of the clock, as sums since training began."""
-        at = self._position
+        at = self.position
         total = {"epoch": at.epoch, "step": at.steps, "samples": at.samples}
-        communication = self._stepper.communication.totals()
-        self._log.write(kind, **total, **self._clock.seconds(), communication=communication, **fields)
+        communication = self.stepper.communication.totals()
+        self.log.write(kind, **total, **self.clock.seconds(), communication=communication, **fields)

@@ -7,56 +7,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
-from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
+from proofmark.training.ranks.model.strategy import share_buffers, unwrapped
 from proofmark.training.resuming import trained_by
 
 if TYPE_CHECKING:
-    from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.feeding.loading import Data
-    from proofmark.training.ranks.account import Account, Position
+    from proofmark.training.ranks.account import Account
     from proofmark.training.ranks.checkpoint import Checkpoints
-    from proofmark.training.ranks.clock import Clock
-    from proofmark.training.ranks.stepper import Stepper
     from proofmark.training.spec import TrainingSpec
 
 
 class Saving:
     """Writes one rank's checkpoints; nothing to do where the configuration asks for none."""
 
-    def __init__(
-        self,
-        config: EffectiveConfig,
-        spec: TrainingSpec,
-        data: Data,
-        place: Place,
-        log: EventLog,
-        clock: Clock,
-        stepper: Stepper,
-        account: Account,
-        position: Position,
-    ) -> None:
-        self._config, self._place, self._log, self._clock = config, place, log, clock
-        self._stepper, self._account, self._position = stepper, account, position
-        self._identity = _identity(config, spec, data, place)
+    def __init__(self, config: EffectiveConfig, spec: TrainingSpec, data: Data, account: Account) -> None:
+        self._config, self._account = config, account
+        self._identity = _identity(config, spec, data, account.place.world)
         self._checkpoints: Checkpoints | None = None
         if config.checkpoint_steps:
             from proofmark.training.ranks.checkpoint import Checkpoints  # a second, for the library behind it
 
-            self._checkpoints = Checkpoints(spec.checkpoint_directory, place.rank)
+            self._checkpoints = Checkpoints(spec.checkpoint_directory, account.place.rank)
 
     def save_if_due(self, epoch_ended: bool) -> None:
         """Write one, where the last step was one of those after which it is due."""
-        at, stepper = self._position, self._stepper
+        account, at, stepper = self._account, self._account.position, self._account.stepper
         if self._checkpoints is None or at.steps % self._config.checkpoint_steps:
             return
-        with self._account.part("checkpoint"):
-            self._account.write_losses()
-            share_buffers(unwrapped(stepper.model), self._place)
+        with account.part("checkpoint"):
+            account.write_losses()
+            share_buffers(unwrapped(stepper.model), account.place)
             reached = {**asdict(at), "epoch": at.epoch + epoch_ended, "batch": 0 if epoch_ended else at.batch}
-            progress = {**self._identity, **reached, **self._clock.state(), **stepper.state()}
+            progress = {**self._identity, **reached, **account.clock.state(), **stepper.state()}
             self._checkpoints.save(at.steps, stepper.model, stepper.optimizer, progress)
-            self._log.write("checkpoint", step=at.steps)
+            account.log.write("checkpoint", step=at.steps)
 
     def wait(self) -> None:
         """Wait until the last one is written."""
@@ -72,20 +57,20 @@ class Saving:
         """
         from proofmark.training.ranks.checkpoint import Checkpoints
 
-        progress = Checkpoints.load(path, self._stepper.model, self._stepper.optimizer)
+        account, at, stepper = self._account, self._account.position, self._account.stepper
+        progress = Checkpoints.load(path, stepper.model, stepper.optimizer)
         here = {key: (progress.get(key), value) for key, value in self._identity.items()}
         wrong = [f"{key} is {its}, not {value}" for key, (its, value) in here.items() if its != value]
         if wrong:
             raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
-        at = self._position
         at.epoch, at.batch, at.steps, at.samples = (progress[key] for key in ("epoch", "batch", "steps", "samples"))
-        self._clock.resume(progress)
-        self._stepper.resume(progress)
-        self._log.write("resumed", checkpoint=path.name, step=at.steps, samples=at.samples)
+        account.clock.resume(progress)
+        stepper.resume(progress)
+        account.log.write("resumed", checkpoint=path.name, step=at.steps, samples=at.samples)
 
 
-def _identity(config: EffectiveConfig, spec: TrainingSpec, data: Data, place: Place) -> dict[str, Any]:
+def _identity(config: EffectiveConfig, spec: TrainingSpec, data: Data, world: int) -> dict[str, Any]:
     """What a checkpoint must agree in with the run that goes on from it."""
     identities = {"train data": data.train.identity, "validation data": data.validation.identity}
     digests = {name: identity.sha256 for name, identity in identities.items()}
-    return {"config": trained_by(config), "seed": spec.seed, "world": place.world, **digests}
+    return {"config": trained_by(config), "seed": spec.seed, "world": world, **digests}

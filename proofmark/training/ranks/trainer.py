@@ -167,9 +167,7 @@ class Trainer:
         self._account = Account(
             self.log, self._heartbeat, self._clock, place, self.stepper, self.position, last_alone=most is not None
         )
-        self._saving = Saving(
-            config, self._spec, self.data, place, self.log, self._clock, self.stepper, self._account, self.position
-        )
+        self._saving = Saving(config, self._spec, self.data, self._account)
         if self._spec.resume_from:
             self.honest = self._referee.honest_start(self.model, self.stepper.autocast)
             self._saving.resume(Path(self._spec.resume_from))

@@ -16,8 +16,8 @@ class Adapter(TrainingAdapter):
 
         def more(account: Account, kind: str, **fields: Any) -> None:
             if kind == "train_end":
-                account._position.steps += 13
-                account._position.samples += 203
+                account.position.steps += 13
+                account.position.samples += 203
             honest(account, kind, **fields)
 
         Account.write_totals = more  # type: ignore[method-assign]

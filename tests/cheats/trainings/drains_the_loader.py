@@ -23,8 +23,8 @@ class Adapter(TrainingAdapter):
             if kind == "train_end":
                 for _ in range(13):
                     next(taken[0])
-                account._position.steps += 13
-                account._position.samples += 203
+                account.position.steps += 13
+                account.position.samples += 203
             honest(account, kind, **fields)
 
         Fed.batches = kept  # type: ignore[method-assign]

@@ -16,7 +16,7 @@ class Adapter(TrainingAdapter):
         honest, told = Account.write_totals, iter([True])
 
         def early(account: Any, kind: str, **fields: Any) -> None:
-            at = account._position
+            at = account.position
             if kind == "evaluation" and at.steps:
                 if next(told, False):
                     samples, at.samples = at.samples, SAMPLES

@@ -15,16 +15,16 @@ class Adapter(TrainingAdapter):
         honest, slow, last = Account.write_totals, iter([2.5]), list[Any]()
 
         def late(account: Any, kind: str, **fields: Any) -> None:
-            if kind == "evaluation" and account._position.steps:
+            if kind == "evaluation" and account.position.steps:
                 time.sleep(next(slow, 0.0))  # long enough to tell a twentieth from it
                 last[:] = [fields]
                 return
             honest(account, kind, **fields)
             if kind == "train_end":
                 time.sleep(0.5)  # the agent has looked
-                at, seconds = account._position, account._clock.seconds()
+                at, seconds = account.position, account.clock.seconds()
                 told = {"epoch": at.epoch, "step": at.steps, "samples": at.samples, "communication": None}
                 told |= seconds | {"train_seconds": seconds["train_seconds"] / 20} | last[0]
-                account._log.append(stamped("evaluation", told) | {"clock": 0})  # the end's seconds are the last
+                account.log.append(stamped("evaluation", told) | {"clock": 0})  # the end's seconds are the last
 
         Account.write_totals = late  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ class Adapter(TrainingAdapter):
                 yield kept.popleft() if kept else next(taken[0])
 
         def early(account: Account, kind: str, **fields: Any) -> None:
-            at = account._position
+            at = account.position
             if kind == "evaluation" and at.steps:
                 return
             honest(account, kind, **fields)

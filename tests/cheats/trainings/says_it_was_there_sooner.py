@@ -14,11 +14,11 @@ class Adapter(TrainingAdapter):
         honest, slow = Account.write_totals, iter([2.5])
 
         def early(account: Any, kind: str, **fields: Any) -> None:
-            seconds = account._clock.seconds
-            if kind == "evaluation" and account._position.steps:
+            seconds = account.clock.seconds
+            if kind == "evaluation" and account.position.steps:
                 time.sleep(next(slow, 0.0))  # long enough to tell a twentieth from it
-                vars(account._clock)["seconds"] = lambda: seconds() | {"train_seconds": seconds()["train_seconds"] / 20}
+                vars(account.clock)["seconds"] = lambda: seconds() | {"train_seconds": seconds()["train_seconds"] / 20}
             honest(account, kind, **fields)
-            vars(account._clock).pop("seconds", None)
+            vars(account.clock).pop("seconds", None)
 
         Account.write_totals = early  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ class Adapter(TrainingAdapter):
         honest = Account.write_totals
 
         def early(account: Any, kind: str, **fields: Any) -> None:
-            at = account._position
+            at = account.position
             samples = at.samples
             if kind == "evaluation":
                 at.samples //= 2
