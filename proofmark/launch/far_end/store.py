@@ -74,23 +74,34 @@ class Store:
         What Python keeps there of modules is removed: nobody can tell what it was compiled from, and it is run in place
         of their source. What cannot be is there under another name then, and an edit.
         """
-        for compiled in [path for path in self.tree.rglob(COMPILED) if path.is_dir() and not path.is_symlink()]:
-            aside = _beside(compiled)
-            with contextlib.suppress(FileNotFoundError):  # another session was faster
-                compiled.rename(aside)
-            remove(aside)
+        for parent, folders, _ in os.walk(self.tree):
+            compiled = Path(parent, COMPILED)
+            if COMPILED in folders and not compiled.is_symlink():
+                folders.remove(COMPILED)
+                aside = _beside(compiled)
+                with contextlib.suppress(FileNotFoundError):  # another session was faster
+                    compiled.rename(aside)
+                remove(aside)
         if not self.tree.is_dir():
             new = _beside(self.tree)
-            for path, sha in self._files.items():
-                (new / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(self._object(sha), new / path)
+            self._put_together(new)
             try:
                 new.rename(self.tree)
             except OSError:  # another session was faster
                 shutil.rmtree(new)
-        found = {path: _digest(file) for path, file in _entries_under(self.tree)}
+        found = {path: _digest(entry) for path, entry in _entries_under(self.tree)}
         names = found.keys() | self._files.keys()
         return sorted(name for name in names if found.get(name) != self._files.get(name))
+
+    def _put_together(self, new: Path) -> None:
+        """The tree, of the files themselves where the disk can: one that is edited in it is no longer whole."""
+        for folder in {(new / path).parent for path in self._files}:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path, sha in self._files.items():
+            try:
+                os.link(self._object(sha), new / path)
+            except OSError:
+                shutil.copyfile(self._object(sha), new / path)
 
     def _is_whole(self, sha: str) -> bool:
         """Whether a file is here as it was sent: power may have failed since."""
@@ -124,14 +135,17 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
-def _entries_under(folder: Path) -> Iterator[tuple[str, Path]]:
+def _entries_under(folder: str | Path, within: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Files and links of a tree by their paths in it, but for what Python itself adds."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or (path.is_file() and COMPILED not in path.parts):
-            yield path.relative_to(folder).as_posix(), path
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink() or entry.is_file():
+                yield within + entry.name, entry
+            elif entry.is_dir() and entry.name != COMPILED:
+                yield from _entries_under(entry.path, f"{within}{entry.name}/")
 
 
-def _digest(file: Path) -> str:
+def _digest(entry: os.DirEntry[str]) -> str:
     """SHA-256 of a file; of a link, none of which was sent, nothing: it may lead elsewhere later, and to a whole
     package."""
-    return "" if file.is_symlink() else hashlib.sha256(file.read_bytes()).hexdigest()
+    return "" if entry.is_symlink() else hashlib.sha256(Path(entry.path).read_bytes()).hexdigest()
