@@ -28,6 +28,7 @@ pytest_plugins = [
     "fixtures.torchrun",
     "fixtures.outputs.baselines",
     "fixtures.outputs.allure",
+    "fixtures.outputs.writable",
     "fixtures.gate.comparing",
     "fixtures.cases.suite_plugins",
 ]

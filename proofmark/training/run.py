@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.launch.job import Launcher
+from proofmark.launch.job import Handle, Launcher
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
@@ -125,19 +125,21 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         directory.mkdir()
         spec = self._spec(directory, number)
         self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
-        handle = submit(spec, self._launcher, self._imports)
+        handle: Handle | None = None
         end: dict[str, Any] = {"status": "stopped"}
         try:
+            handle = submit(spec, self._launcher, self._imports)  # seconds, in which its modules are imported
             end = follow(handle, spec, self._options.timeout, partial(self._tell, number), self._note)
         except KeyboardInterrupt:
             self._log.write("interrupted", step=f"round {number}")
             raise
         finally:
-            handle.stop()
-            end |= handle.facts()
-            with contextlib.suppress(OSError):  # what can't be read now can't be collected either
-                end["logs"] = digests_of(directory)
-            self._log.write("round_end", round=number, **end)
+            if handle is not None:
+                handle.stop()
+                end |= handle.facts()
+                with contextlib.suppress(OSError):  # what can't be read now can't be collected either
+                    end["logs"] = digests_of(directory)
+                self._log.write("round_end", round=number, **end)
         return bool(end["status"] == "succeeded") or diverged(directory, end)
 
     def _note(self, note: str) -> None:

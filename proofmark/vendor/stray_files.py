@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from proofmark.names import BRING, hint
+from proofmark.names import BRING, hint, meant
 from proofmark.rules.scale import Scale
 
 _THEIRS = "config_"
@@ -44,13 +44,23 @@ def what_is_expected(name: str, known: Collection[str], cases: Mapping[str, bool
         expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
         return f"is not named after a scale, so it is never read: expected {expected}{bring}"
     if dot and ending == "yaml":
-        near = "" if stem.endswith(_THEIR_CASES) else hint(name, known)
+        near = "" if stem.endswith(_THEIR_CASES) else hint(name, _alike(folder, stem, known))
         return f"is not named after a case, so it is never read{near}{bring}"
     own = f"{folder}/{stem}.yaml"
     if own in known or names_a_scale(own, cases):
         return f"is never read: expected YAML in {own}{bring}"
     expected = f"<suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
     return f"is never read: expected {expected}{bring}"
+
+
+def _alike(folder: str, stem: str, known: Collection[str]) -> list[str]:
+    """The files whose case and suite may be meant, each for itself: in whole paths what all have alike would do."""
+    split = {name: name.removesuffix(".yaml").rpartition("/") for name in known}
+    return [
+        name
+        for name, (suite, _, case) in split.items()
+        if meant(stem, [case]) and (not folder or meant(folder, [suite]))
+    ]
 
 
 def why_never_read(name: str) -> str | None:

@@ -72,6 +72,21 @@ def test_an_interrupt_between_a_cases_tests(house: House, suite: str, place: str
     assert "were selected" not in ran.output and house.becomes_empty(5)
 
 
+SUBMITTING = """
+import os, signal
+from proofmark.training import run
+run.submit = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_while_a_training_is_being_started(house: House) -> None:
+    """Which takes seconds, in which its modules are imported."""
+    (house.root / "interrupts.py").write_text(SUBMITTING)
+    ran = house.run("-p", "interrupts", suite="training")
+    assert ran.code == 2, ran.output
+    ends_with(ran, "interrupted in round 1", "training")
+
+
 @pytest.mark.parametrize("place", ["tiny.exit", "tiny.call"])
 def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> None:
     session = house.start("--vendor", "fake", "--junitxml=junit.xml", trouble=f"{place}=sleep")

@@ -63,3 +63,39 @@ def test_results_dir_is_read_only(house: House, make_disk: MakeDisk) -> None:
 def test_results_dir_refuses_everybody(house: House) -> None:
     ran = house.run("--results-dir", "/proc/1/results")  # root too: the kernel makes no folder there
     one_line_answer(ran, "ERROR: --results-dir /proc/1/results: results cannot be written: No such file or directory")
+
+
+REPORTS = {
+    "--junitxml": "junit.xml",
+    "--benchmark-json": "benchmark.json",
+    "--alluredir": "allure",
+    "--summary": "summary.md",
+    "--annotations": "annotations.json",
+}
+
+
+def test_reports_that_cannot_be_written_are_refused_before_anything_is_measured(house: House) -> None:
+    """All at once, and each once."""
+    ran = house.run(*(f"{option}=/proc/1/{name}" for option, name in REPORTS.items()))
+    assert ran.code == 4, ran.output
+    clean(ran)
+    refused = sorted(line.removeprefix("ERROR: ") for line in ran.output.splitlines() if "cannot be written" in line)
+    assert refused == sorted(
+        f"{option} /proc/1/{name}: cannot be written: No such file or directory" for option, name in REPORTS.items()
+    )
+    assert not ran.results.exists()
+
+
+def test_figures_that_cannot_be_saved_are_refused_before_anything_is_measured(house: House) -> None:
+    (house.root / "baselines").write_text("")
+    one_line_answer(
+        house.run("--benchmark-save=main"), "--benchmark-save", "baselines: cannot be written: Not a directory"
+    )
+
+
+def test_the_folder_of_a_report_is_made(house: House) -> None:
+    options = [f"{option}=new/{number}/{name}" for number, (option, name) in enumerate(REPORTS.items())]
+    ran = house.run(*options)
+    assert ran.code == 0, ran.output
+    clean(ran)
+    assert sorted(path.parent.name for path in (house.root / "new").glob("*/*.*")) == ["0", "1", "3", "4"]

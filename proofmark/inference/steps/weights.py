@@ -62,8 +62,8 @@ def embedded_weights(
     key is named in a note and trained again, after `rehearse` found nothing wrong. Two runs at once train once.
 
     Raises:
-        StepError: the case's profile has no recipe, the key in the cache is none, or the training failed.
-        OSError: the weights are not in the cache, and it can't be written.
+        StepError: the case's profile has no recipe, the key in the cache is none, the training failed, or the weights
+            are not in the cache and it can't be written.
     """
     from safetensors.torch import load
 
@@ -74,14 +74,14 @@ def embedded_weights(
     entry = cached_weights(config).with_suffix("")
     key = _key(case, config)
     with _locked(entry.with_suffix(".lock")) as unwritable:
-        own = _own_key(Path(config.host.cache_dir), unwritable)
+        own = _own_key(Path(config.host.cache_dir), entry, unwritable)
         wrong, content = _read(entry, key, own)
         if wrong is None:
             model.load_state_dict(load(content))
             return identify(model, f"trained by the suite (cached as {key[:12]})")
         if unwritable:
-            raise unwritable
-        note(wrong)
+            raise _not_kept(wrong, unwritable)
+        note(f"{wrong}: training them")
         rehearse()
         content = _trained(case, config, entry, progress)
         model.load_state_dict(load(content))
@@ -110,13 +110,19 @@ def _sign(entry: Path, key: str, content: bytes, own: OwnKey) -> None:
     draft.replace(entry.with_suffix(".json"))
 
 
-def _own_key(cache_dir: Path, unwritable: OSError | None) -> OwnKey:
+def _own_key(cache_dir: Path, entry: Path, unwritable: OSError | None) -> OwnKey:
     try:
         return OwnKey(cache_dir)
     except ValueError as error:
         raise StepError(str(error)) from None
     except OSError as error:
-        raise unwritable or error from None
+        raise _not_kept(f"no cached weights for {entry.name}", unwritable or error) from None
+
+
+def _not_kept(wrong: str, error: OSError) -> StepError:
+    """The weights are to be trained, and there is no place for them."""
+    why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return StepError(f"{wrong}, and the cache cannot be written ({why}): --cache-dir names another")
 
 
 def _key(case: InferenceCase, config: EffectiveConfig) -> str:
@@ -152,7 +158,7 @@ def _read(entry: Path, key: str, own: OwnKey) -> tuple[str | None, bytes]:
     """Why a cached entry can't be used, or None; and its weights, those that were looked at."""
     manifest, weights = entry.with_suffix(".json"), entry.with_suffix(".safetensors")
     if not manifest.exists() and not weights.exists():
-        return f"no cached weights for {entry.name}: training them", b""
+        return f"no cached weights for {entry.name}", b""
     wrong = None
     try:
         made, content = json.loads(manifest.read_text(encoding="utf-8")), weights.read_bytes()
@@ -164,7 +170,7 @@ def _read(entry: Path, key: str, own: OwnKey) -> tuple[str | None, bytes]:
             wrong = "not signed with this cache's key"
     except (OSError, ValueError, KeyError, TypeError):
         wrong, content = "incomplete", b""
-    return wrong and f"cached weights {weights} are {wrong}: training again", content
+    return wrong and f"cached weights {weights} are {wrong}", content
 
 
 def _digest(content: bytes) -> str:

@@ -25,16 +25,27 @@ DEEPEST, MOST = 50, 100_000
 LARGEST = 1 << 20
 """Bytes that a file of ours may have."""
 
-_NEITHER = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
-"""What PyYAML raises of text that is no YAML, or that has a tag which its value does not fit."""
+_UNFIT = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+"""What PyYAML raises of a value that does not fit its tag."""
 
+_NEITHER = (yaml.YAMLError, RecursionError, *_UNFIT)
+"""Likewise, and of text that is no YAML."""
+
+_DOES_NOT_FIT = "a value does not fit its tag"
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move a terminal's cursor, or turn the direction in which what follows is read."""
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader whose mappings have unique string keys."""
+    """SafeLoader whose mappings have unique string keys, and which says where a value does not fit its tag."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except _UNFIT as error:
+            reason = str(error).splitlines()[0] if isinstance(error, ValueError) and str(error) else _DOES_NOT_FIT
+            raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[str, int] = {}
@@ -162,7 +173,7 @@ def parse(text: str, where: str) -> Any:
         ) from None
     except _NEITHER as error:
         known = isinstance(error, yaml.YAMLError | RecursionError | ValueError)
-        reason = str(error).splitlines()[0] if known and str(error) else "a value does not fit its tag"
+        reason = str(error).splitlines()[0] if known and str(error) else _DOES_NOT_FIT
         raise ConfigurationError([Problem(where, "", f"not valid YAML: {reason}")]) from None
     problem = _no_reader_takes(content, where)
     if problem:

@@ -247,6 +247,9 @@ def test_unknown_compiler(vendors: Path) -> None:
             "inference/nett.yaml",
             "is not named after a case, so it is never read; did you mean 'inference/net.yaml'? (`python -m proofmark.",
         ),
+        ("inference/vgg.yaml", "is not named after a case, so it is never read (`python -m proofmark.flagperf import"),
+        ("inferense/net.yaml", "is not named after a case, so it is never read; did you mean 'inference/net.yaml'?"),
+        ("net.yaml", "is not named after a case, so it is never read; did you mean 'inference/net.yaml'?"),
         (
             "training/net/many.yaml",
             "is not named after a scale, so it is never read: expected training/net/<scale>.yaml, as A100x1x8.yaml",
