@@ -92,3 +92,12 @@ def test_a_rank_that_floods_its_log(faults: Ran, case: str) -> None:
     assert "last words" in found.last_lines and ("trouble.py" in found.last_lines) == hangs
     log = faults.run_dir / f"training/{case}/1x2/round1/noderank0/rank1.log"
     assert capped_log.HEAD < log.stat().st_size < capped_log.HEAD + capped_log.TAIL + 100
+
+
+def test_a_rank_that_leaves_as_if_all_were_well_is_named(house: House) -> None:
+    """All that is missing follows from it."""
+    ran = house.run("-k", "1x1", vendor="cpu", suite="training", trouble="tiny.rank0.step5=exit0")
+    record = ran.training("1x1")
+    assert record.verdict is not None and str(record.verdict.kind) == "ERROR", ran.output
+    assert "rank 0 ended with exit code 0 before its training did" in record.verdict.reasons[0], ran.output
+    assert len(record.verdict.reasons) == 1, record.verdict.reasons

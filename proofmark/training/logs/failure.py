@@ -36,9 +36,9 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     directory or a log that is full (its agent has ended the ranks), a loss that is no number, a death by another
     signal, the earliest exception, a silent exit.
     """
-    if end is not None and end["status"] == "succeeded":
-        return None
     left = _Left(directory, ranks, agents, end or {})
+    if end is not None and end["status"] == "succeeded":
+        return left.early()
     causes = (left.lost, left.hung, left.ended, left.unsound, left.killed, left.raised, left.silent)
     return next(filter(None, (cause() for cause in causes)), None) or left.stopped()
 
@@ -153,6 +153,14 @@ class _Left:
             return None
         sentences = self._tail(rank).splitlines()[-1:] or ["ended with exit code 1"]
         return Failure(ranks=(rank,), cause=f"{self._names(rank)}: {sentences[0]}")
+
+    def early(self) -> Failure | None:
+        """Who ended as if all were well, as by `os._exit(0)`, before its training did."""
+        rank = next((log.rank for log in self._ranks if "rank_begin" in log.last and "rank_end" not in log.last), None)
+        if rank is None:
+            return None
+        what = "ended with exit code 0 before its training did"
+        return Failure(ranks=(rank,), cause=f"{self._names(rank)} {what}", last_lines=self._tail(rank))
 
     def stopped(self) -> Failure:
         """Nobody of them: whoever stopped the run, or what started it."""

@@ -397,6 +397,24 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     assert [what.split("/")[:3] for what in _damaged_agents(tmp_path)] == [["round1", "server2", "noderank0"]]
 
 
+@pytest.mark.parametrize(
+    "events, cause",
+    [
+        (["rank_begin", "rank_end"], None),
+        ([], None),  # its log is not there: told as that
+        (["rank_begin"], "rank 1 ended with exit code 0 before its training did"),
+    ],
+)
+def test_who_ends_as_if_all_were_well_before_the_training_does(
+    tmp_path: Path, events: list[str], cause: str | None
+) -> None:
+    whole = RankLog(0, 0).take([{"event": name} for name in ("rank_begin", "rank_end")])
+    found = failure_of(
+        tmp_path, [whole, RankLog(1, 0).take([{"event": name} for name in events])], [], {"status": "succeeded"}
+    )
+    assert (found and found.cause) == cause
+
+
 def failed(folder: Path, raised: dict[int, float], aborted: dict[int, float], skew: float) -> Failure | None:
     """Of a training on two hosts, rank 1 on the second, whose clock is ahead: when ranks raised and were aborted."""
     for node in range(2):
