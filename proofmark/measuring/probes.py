@@ -39,12 +39,14 @@ class Call:
 
 
 def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
-    """Inputs that nobody has seen: of each row the left part of `one`, the right part of another row of `other`.
+    """Inputs that nobody has seen, each of a row of `one` and another row of `other`.
 
-    Shapes and types stay; tensors with one value to a row are left as they are.
+    Numbers are blended: of a picture cut in two, what the first layers make of either part may be known by heart. Names
+    have no mean: whole numbers are those of `one` on the left and those of `other` on the right. Shapes and types stay;
+    tensors with one value to a row are left as they are.
 
     Args:
-        share: how much is the left part, 0 to 1.
+        share: how much is of `one`, 0 to 1.
         shift: by how many rows `other` is rolled, so that the same two batches give something new each time.
     """
     import torch
@@ -55,12 +57,23 @@ def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shi
         if axis is None:
             spliced.append(left.clone())
             continue
-        size = left.shape[axis]
-        middle = min(max(1, round(share * size)), size - 1)
         shifted = right[: len(left)].roll(shift, 0)
-        parts = left.narrow(axis, 0, middle), shifted.narrow(axis, middle, size - middle)
-        spliced.append(torch.cat(parts, axis))
+        made = torch.lerp(shifted, left, share) if left.is_floating_point() else None
+        if made is None:
+            made = _cut(left, shifted, share, axis)
+        elif not (finite := made.isfinite()).all():  # a mask's infinities have no mean
+            made = torch.where(finite, made, _cut(left, shifted, share, axis))
+        spliced.append(made)
     return spliced
+
+
+def _cut(left: torch.Tensor, right: torch.Tensor, share: float, axis: int) -> torch.Tensor:
+    """Along an axis, the first values of one and the last of the other."""
+    import torch
+
+    size = left.shape[axis]
+    middle = min(max(1, round(share * size)), size - 1)
+    return torch.cat((left.narrow(axis, 0, middle), right.narrow(axis, middle, size - middle)), axis)
 
 
 def pairs(loader: Loader, chance: random.SystemRandom) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:

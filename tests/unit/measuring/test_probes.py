@@ -121,6 +121,20 @@ def test_spliced_inputs_are_new_and_of_the_same_form() -> None:
     assert spliced[1].tolist() == [6, 7, 8, 103, 104, 105]
 
 
+def test_no_part_of_a_blended_row_is_that_of_another() -> None:
+    one, other = torch.arange(96.0).reshape(4, 3, 8), torch.arange(1000.0, 1096).reshape(4, 3, 8)
+    for share in (0.25, 0.6, 0.75):
+        (spliced,) = splice([one], [other], share, 1)
+        torch.testing.assert_close(spliced, share * one + (1 - share) * other.roll(1, 0))
+        assert bool((spliced > one.max()).all()) and bool((spliced < other.min()).all())
+
+
+def test_where_a_mean_is_no_number_a_row_has_what_one_of_both_has() -> None:
+    one, other = torch.tensor([[0.0, -torch.inf, 1.0, torch.inf]]), torch.tensor([[-torch.inf, 0.0, 3.0, -torch.inf]])
+    (spliced,) = splice([one], [other], 0.5, 0)
+    assert spliced.tolist() == [[0.0, -torch.inf, 2.0, -torch.inf]]
+
+
 def test_rows_are_spliced_along_the_last_dimension_that_has_two_values() -> None:
     one, other = torch.arange(12).reshape(3, 4, 1), torch.arange(100, 112).reshape(3, 4, 1)
     (spliced,) = splice([one], [other], 0.5, 1)
