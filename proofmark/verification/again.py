@@ -46,10 +46,11 @@ def faults(suite: Suite, record: CaseRecord, folder: Path, written: int = SCHEMA
 
 
 def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Iterator[str]:
-    made = _made(suite, record, folder)
+    too_large = _too_large(suite, folder)
+    made = too_large or _made(suite, record, folder)
     if isinstance(made, CaseRecord):
         record = _filled(record, made)
-    if record.log is not None:
+    if record.log is not None and too_large is None:
         if isinstance(made, CaseRecord) and made.log == record.log:
             changed: Sequence[str] = made.changed
         else:
@@ -68,10 +69,15 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
             yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"
 
 
+def _too_large(suite: Suite, folder: Path) -> str | None:
+    """Why its logs are not read: one that is a hole of terabytes costs its maker nothing, and its reader hours."""
+    size = sum(path.lstat().st_size for path in suite.held_logs(folder))
+    too_large = f"its logs are too large to be read again: {size >> 20} MiB, at most {LARGEST >> 20}"
+    return too_large if size > LARGEST else None
+
+
 def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
     """The record of what lies in a folder, or why there is none."""
-    if (size := sum(path.lstat().st_size for path in suite.held_logs(folder))) > LARGEST:
-        return f"its logs are too large to be read again: {size >> 20} MiB, at most {LARGEST >> 20}"
     try:
         made = suite.collect(folder, record)
     except UNREADABLE as error:

@@ -245,6 +245,16 @@ def test_a_log_of_any_size_is_refused_in_bounded_memory(session: Path, suites: M
     assert "too large to be read again" in "".join(map(str, verify(session, suites).findings))
 
 
+def test_an_event_log_of_any_size_is_not_read_for_hours(
+    session: Path, suites: Mapping[str, Suite], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session / MANIFEST).unlink()
+    with record_of(session).with_name("events.jsonl").open("ab") as stream:
+        stream.truncate(2 << 30)  # of 5 TiB it did not end
+    monkeypatch.setattr("proofmark.verification.again.changes", lambda *_: pytest.fail("it was read"))
+    assert "too large to be read again" in "".join(map(str, verify(session, suites).findings))
+
+
 @pytest.fixture
 def looked_at(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """`python -m proofmark ...` in this checkout: the exit code and what it printed."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import open_plain
 from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE
 
 NAMESPACE = "proofmark"
@@ -45,11 +46,21 @@ def refuse_unusable(key: Path) -> None:
         UsageError: it can't be read, or there is no ssh-keygen.
     """
     program()
+    _refuse_unread(key, "--sign")
+
+
+def _refuse_unread(path: Path, option: str) -> None:
+    """Look whether a file that the user names can be read, and to its end.
+
+    Raises:
+        UsageError: it can't.
+    """
     try:
-        with key.open("rb") as stream:
+        with open_plain(path) as stream:
             stream.read(1)
-    except OSError as error:
-        raise UsageError(f"--sign {key}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(harmless(f"{option} {path}: cannot be read: {why}")) from None
 
 
 def sign(folder: Path, key: Path) -> Path:
@@ -74,11 +85,7 @@ def signer_of(folder: Path, allowed: Path) -> str:
         UsageError: ssh-keygen is missing, or the list can't be read.
     """
     signature = folder / SIGNATURE
-    try:
-        with allowed.open("rb") as stream:
-            stream.read(1)
-    except OSError as error:
-        raise UsageError(f"--allowed-signers {allowed}: cannot be read: {error.strerror}") from None
+    _refuse_unread(allowed, "--allowed-signers")
     if signature.is_symlink() or not signature.is_file():
         raise BadSignature("is missing: nobody has signed the manifest")
     principals, complaint = _principals(signature, allowed)

@@ -219,6 +219,12 @@ def test_what_cannot_sign_or_verify_is_told_in_a_line(
         assert not (folder / SIGNATURE).exists()
     with pytest.raises(UsageError, match="allowed-signers .* cannot be read"):
         signer_of(folder, keys / "nobody")
+    os.mkfifo(tmp_path / "pipe")
+    for endless in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UsageError, match=f"--sign {endless}: cannot be read: it is not a regular file"):
+            refuse_unusable(endless)
+        with pytest.raises(UsageError, match=f"--allowed-signers {endless}: cannot be read: it is not a regular file"):
+            signer_of(folder, endless)
     sign(folder, keys / "ours")
     monkeypatch.setenv("PATH", str(tmp_path))
     for attempt in (lambda: signer_of(folder, keys / "allowed"), lambda: refuse_unusable(keys / "ours")):
