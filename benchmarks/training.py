@@ -42,7 +42,7 @@ from proofmark.training.spec import AGENT, TrainingSpec
 from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
-PAIRS, STEPS = 7, 10
+PAIRS, STEPS = 5, 10
 SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 21, 300, 8
 SMALL_FLOPS = 3 * 2 * (3 * 32 * 32) * 10
 CHECKPOINT_RUNS, EVERY, APART, BESIDE = 1, 20, 10, 3
