@@ -92,7 +92,11 @@ def probe(
 def _full_batches(
     loader: Loader, engine: Compute, synchronize: Synchronize, answers: Answers, memorised: Paces, cached: Paces
 ) -> tuple[list[float], list[list[torch.Tensor]]]:
-    """Ask for known and for new batches until their paces are clear: what new ones took, and the last of them."""
+    """Ask for known and for new batches until their paces are clear: what new ones took, and some of the last.
+
+    Calls are compared that stand at the same place of either chain, and which chain is first is a coin's: an engine
+    that makes no difference has times that could as well have changed places, whatever the machine did to them.
+    """
     full = list[float]()
     chance = random.SystemRandom()
     for data, other in pairs(loader, chance):
@@ -101,10 +105,10 @@ def _full_batches(
         chance.shuffle(order)
         ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
         answers.hold([*ran["known"], *ran["new"]])
-        (_, settled), (begun, first, again) = ran["known"], ran["new"]
-        full += [begun.seconds, first.seconds]
+        (_, settled, last), (begun, first, again) = ran["known"], ran["new"]
+        full += [call.seconds for call in (begun, first, last)]
         memorised.add(first.seconds, settled.seconds)
-        cached.add(first.seconds, again.seconds)
+        cached.add(last.seconds, again.seconds)
         if memorised.clear and cached.clear:
             break
     return full, new

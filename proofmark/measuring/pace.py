@@ -2,9 +2,10 @@
 
 The 10 % by which a repeat may be faster is the bound of MLPerf's compliance test TEST04. All pairs of calls count, by
 the geometric mean of their ratios, so that an engine is held by what it gains over all and not by its middling call:
-one that knows just under half of the data is found out. Noise meets either call of a pair as often, so a pace is held
-against an engine only where the same surplus over the bound, each pair's turned round or left by the toss of a coin,
-would come once in ten thousand: a few calls that were interrupted accuse nobody.
+one that knows just under half of the data is found out. Noise meets either call of a pair as often, where what follows
+what is drawn by chance, so a pace is held against an engine only where the same surplus over the bound, each pair's
+turned round or left by the toss of a coin, would come once in ten thousand: a few calls that were interrupted accuse
+nobody.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import is_torchs_own
@@ -115,16 +115,21 @@ def _walked(loader: Loader, wanted: set[int]) -> Iterator[list[torch.Tensor]]:
             return
 
 
-def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.SystemRandom) -> tuple[Any, Any]:
-    """Two batches of the data; and two new ones, of which the second comes twice.
+def chains(
+    data: list[torch.Tensor], other: list[torch.Tensor], chance: random.SystemRandom
+) -> tuple[list[list[torch.Tensor]], list[list[torch.Tensor]]]:
+    """Two batches of the data, then a new one; and two new ones, of which the second comes twice.
 
-    The figures are taken of calls that follow another call at once, so that no kind finds a warmer machine. All
-    inputs are made before the first call, a repeat in memory of its own.
+    What is compared stands at the same place of either, the second or the third: of calls that follow one another the
+    later are often quicker, most of all on a busy machine, and a repeat, which is always a later one, would pay for
+    that. All inputs are made before the first call, a repeat in memory of its own.
     """
     most = max(1, len(data[0]) - 1)
     with one_thread():
-        new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
-        return (other, data), (*new, [tensor.clone() for tensor in new[1]])
+        last, begun, new = [
+            splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(3)
+        ]
+        return [other, data, last], [begun, new, [tensor.clone() for tensor in new]]
 
 
 def timed_call(engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from proofmark.errors import StepError
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.pace import MOST
-from proofmark.measuring.probes import full_batches, pairs, splice
+from proofmark.measuring.probes import chains, full_batches, pairs, splice
 from suites.data.loading import BatchLoader
 
 CHANCE = random.SystemRandom()
@@ -141,3 +141,12 @@ def test_rows_are_spliced_along_the_last_dimension_that_has_two_values() -> None
     assert spliced.shape == one.shape and spliced[1].flatten().tolist() == [4, 5, 102, 103]
     (alone,) = splice([one[:, :1]], [other[:, :1]], 0.5, 1)
     assert torch.equal(alone, one[:, :1]), "of one value to a row nothing new can be made"
+
+
+def test_two_chains_of_which_one_ends_with_a_repeat_in_memory_of_its_own() -> None:
+    data, other = [torch.rand(8, 16)], [torch.rand(8, 16)]
+    (before, known, last), (begun, new, again) = chains(data, other, random.SystemRandom())
+    assert before is other and known is data
+    assert torch.equal(new[0], again[0]) and new[0].data_ptr() != again[0].data_ptr()
+    found = [data, other, last, begun, new]
+    assert not any(torch.equal(one[0], two[0]) for index, one in enumerate(found) for two in found[:index])
