@@ -15,6 +15,10 @@ from tests.services import missing, program
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
+
+REMOVING = 45.0
+"""Seconds that who removes a container may still run: one that nobody finds is asked for again, for 22 (`REMOVED`)."""
+
 IMAGE = "localhost/machine"
 CONTAINERFILE = "FROM scratch\nLABEL purpose=test\n"
 PODMAN_CONFIGURATION = """\

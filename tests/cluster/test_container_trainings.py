@@ -11,7 +11,7 @@ import yaml
 
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import Engine, Podman, on_podman
+from tests.cluster.engines import REMOVING, Engine, Podman, on_podman
 from tests.cluster.site import Site, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.waiting import until
@@ -205,7 +205,7 @@ def test_nor_does_one_that_would_stay(contained: Contained, engine: Engine, tmp_
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(15)
+    assert contained.house.becomes_empty(REMOVING)
 
 
 def test_no_container_outlives_its_session(contained: Contained, engine: Engine) -> None:
@@ -214,7 +214,7 @@ def test_no_container_outlives_its_session(contained: Contained, engine: Engine)
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(5)
+    assert contained.house.becomes_empty(REMOVING)
 
 
 @on_podman
@@ -256,4 +256,4 @@ def test_no_container_outlives_its_inference_session(contained: Contained, engin
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(15)
+    assert contained.house.becomes_empty(REMOVING)

@@ -19,7 +19,7 @@ from proofmark.inference.engine.place import contained
 from proofmark.inference.engine.place.process_times import processor_times
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import Engine, on_podman
+from tests.cluster.engines import REMOVING, Engine, on_podman
 from tests.cluster.imaged import Imaged, nothing_is_left
 from tests.services import missing, program
 from tests.waiting import until
@@ -142,7 +142,7 @@ def test_none_outlives_its_session(imaged: Imaged) -> None:
     session.kill()
     imaged.house.end(session)
     nothing_is_left(imaged.engine)
-    assert imaged.house.becomes_empty(10)
+    assert imaged.house.becomes_empty(REMOVING)
 
 
 def test_who_is_not_the_first_process_of_a_container() -> None:

@@ -25,7 +25,10 @@ class Buckets:
     def __enter__(self) -> Self:
         import boto3
         from botocore.config import Config
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
+        # It is asked as S3 alone. A signature of the older kind with four slashes moto would read as a service's name
+        DomainDispatcherApplication.infer_service_region_host = lambda *_: None  # type: ignore[method-assign]
         self._server.start()
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
