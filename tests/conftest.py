@@ -72,6 +72,16 @@ def nothing_stays_warm() -> Iterator[None]:
         modules._warm.close()
 
 
+@pytest.fixture(autouse=True)
+def imports_find_the_same() -> Iterator[None]:
+    """A test that leaves another environment behind has all later sessions started from nothing: minutes, in all."""
+    from tests.e2e.forked_session import early  # now: what it takes for the tests' own environment is settled above
+
+    before = early(os.environ)
+    yield
+    assert early(os.environ) == before, "a variable that imports look at was left changed"
+
+
 FREEZE = gc.freeze
 
 

@@ -19,6 +19,7 @@ from proofmark.automl.trial import rank
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.record.events.log import read_events
+from proofmark.vendor.torch_extensions import AUTOLOAD
 from proofmark.wall.isolation import Isolation
 from tests.automl import test_examined
 from tests.automl.automl_records import record, trial
@@ -119,6 +120,7 @@ def test_who_sees_held_out_images_runs_no_vendors_code(
         return Isolation.none("a test's")
 
     monkeypatch.setattr(rank, "close_in", close_in)
+    monkeypatch.setenv(AUTOLOAD, "0")  # a rank holds extensions back for good
     monkeypatch.setattr("proofmark.training.feeding.on_request.fork_server", lambda *_: None)
     rank._close_in(spec, 0)
     looks = Path(spec.config["host"]["data_dir"]) in seen["readable"]

@@ -87,7 +87,7 @@ def fork_session(
     Where `home_is_new`, a test does not look for what an import leaves there.
     """
     global _parent
-    if sys.platform != "linux" or not (home_is_new or _early(environment) == _early(ENVIRONMENT)):
+    if sys.platform != "linux" or not (home_is_new or early(environment) == early(ENVIRONMENT)):
         return None
     _parent = _parent or Warm.start(_modules(), ENVIRONMENT)
     nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()
@@ -103,7 +103,8 @@ def fork_session(
     return ForkedSession(pid, read)
 
 
-def _early(environment: Mapping[str, str]) -> dict[str, str]:
+def early(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment an import looks at."""
     return {key: value for key, value in environment.items() if key.startswith(READ_EARLY)}
 
 
