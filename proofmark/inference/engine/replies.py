@@ -53,5 +53,6 @@ def content_of(message: bytes) -> Reply:
     except (ValueError, RecursionError):
         raise EngineFailed("the engine's process sent an invalid answer: not JSON") from None
     if "failed" in content:
-        raise EngineFailed(content["failed"][: LONGEST["reason"]], content.get("detail"))
+        reason = content["failed"][: LONGEST["reason"]].strip() or "the engine's process failed, and does not say why"
+        raise EngineFailed(reason, content.get("detail"))
     return content

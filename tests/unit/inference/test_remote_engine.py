@@ -574,6 +574,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
         (lambda _: b"a", "unpack_from requires"),
         (lambda _: b"t[", "not JSON"),
         (lambda _: b't{"failed": 3}', "failed"),
+        (lambda _: b't{"failed": " "}', "failed, and does not say why"),
     ],
 )
 def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -> None:
