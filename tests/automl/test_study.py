@@ -62,11 +62,12 @@ def test_a_damaged_study_is_a_line(tmp_path: Path) -> None:
         Study(tmp_path, RANGES, seed=0)
 
 
-def test_a_study_of_other_hyper_parameters_is_a_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dropout", ["9.0", f"1{'0' * 400}"])
+def test_a_study_of_other_hyper_parameters_is_a_line(tmp_path: Path, dropout: str) -> None:
     study = Study(tmp_path, RANGES, seed=0)
     study.tell(study.ask(0, PLAIN)[0], 0.5)
     path = tmp_path / FILE
-    path.write_text(path.read_text(encoding="utf-8").replace('"dropout":0.0', '"dropout":9.0'), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace('"dropout":0.0', f'"dropout":{dropout}'), encoding="utf-8")
     with pytest.raises(UsageError, match="no study can be read from it"):
         Study(tmp_path, RANGES, seed=0)
 

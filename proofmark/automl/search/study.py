@@ -60,7 +60,11 @@ class Study:
         self._files, self._open = dict[int, optuna.Study](), dict[int, set[int]]()
         try:
             self._estimator = Estimator(space, startup, self._read())
-        except (TypeError, ValueError) as error:  # trials of other hyper-parameters, or whose value is no number
+        except (
+            OverflowError,
+            TypeError,
+            ValueError,
+        ) as error:  # other hyper-parameters, values that are no number
             raise _unreadable(folder / FILE, error) from None
 
     def ask(self, trial: int, fixed: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from proofmark.errors import harmless
 from proofmark.inference.engine.engine_process import EngineFailed
 from proofmark.inference.failure import LONGEST
 from proofmark.plain_json import first_of
@@ -53,6 +54,7 @@ def content_of(message: bytes) -> Reply:
     except (ValueError, RecursionError):
         raise EngineFailed("the engine's process sent an invalid answer: not JSON") from None
     if "failed" in content:
-        reason = content["failed"][: LONGEST["reason"]].strip() or "the engine's process failed, and does not say why"
-        raise EngineFailed(reason, content.get("detail"))
+        lines = content["failed"][: LONGEST["reason"]].strip().splitlines()
+        unsaid = ["the engine's process failed, and does not say why"]
+        raise EngineFailed("\n".join(map(harmless, lines or unsaid)), content.get("detail"))
     return content

@@ -575,6 +575,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
         (lambda _: b"t[", "not JSON"),
         (lambda _: b't{"failed": 3}', "failed"),
         (lambda _: b't{"failed": " "}', "failed, and does not say why"),
+        (lambda _: b't{"failed": "no \\u001b[2Jmemory"}', r"^no \\x1b\[2Jmemory$"),
     ],
 )
 def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -> None:

@@ -11,6 +11,7 @@ from proofmark.errors import UsageError
 from proofmark.vendor.contract import Device
 from proofmark.vendor.hardware.devices import assign, usable_devices
 from proofmark.vendor.introduction import asking as introduction
+from proofmark.vendor.introduction.answers import IntroducedVendor
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from tests.unit.vendor.test_registry import GOOD, add, vendors
@@ -101,6 +102,16 @@ def test_all_of_it_ends_however_often_patience_is_renewed(vendors: Path, monkeyp
     monkeypatch.setattr(introduction, "ALTOGETHER", 3.0)
     line = refusal(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
     assert line == "vendor 'acme': its introduction did not end within 3 s"
+
+
+@pytest.mark.parametrize("file", ["\ud800", "a\0b"])
+def test_a_package_where_no_file_can_lie_is_one_line(vendors: Path, file: str) -> None:
+    add(vendors, "acme")
+    known = introduce("acme", vendors).vendor
+    assert isinstance(known, IntroducedVendor)
+    said = {"answers": {**known.answers, "file": file}}
+    with pytest.raises(UsageError, match=r"^vendor 'acme': it says that its package is \S+; it is in \S+$"):
+        introduction._understood("acme", said, vendors / "acme")
 
 
 def test_devices_that_cannot_be_counted_are_told_where_they_are_needed(vendors: Path) -> None:
