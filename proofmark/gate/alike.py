@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from proofmark.errors import harmless
 from proofmark.gate.session import Task
 from proofmark.literal import some
 from proofmark.record.envelope import CaseRecord
@@ -65,17 +66,28 @@ def unsound(name: str, task: Task) -> list[str]:
     return [f"the {name} has no speed: {task.verdict.kind}: {'; '.join(task.verdict.reasons)}"]
 
 
-def unsupported(task: Task) -> str | None:
+def unsupported(task: Task | CaseRecord) -> str | None:
     """Why a side's vendor does not run the task, by its verdict; None where it does, or fails otherwise."""
     if task.verdict is None or task.verdict.kind != VerdictKind.UNSUPPORTED:
         return None
     return "; ".join(task.verdict.reasons) or "it gives no reason"
 
 
+def new_by(why: str) -> str:
+    """What is said of a case that the base does not support: there is nothing that the head could be slower than."""
+    return harmless(f"the base does not support it: {why}; its speed is compared with nothing")
+
+
 def unlike(base: CaseRecord, head: CaseRecord) -> list[str]:
-    """How a record's machine, chip, driver, versions, weights or configuration are others than this session's."""
+    """How a record's machine, chip, driver, versions, weights or configuration are others than this session's.
+
+    A base that does not support the case may have ended before it came to data and weights.
+    """
+    machine = _machine(base)
+    if unsupported(base) is not None:
+        machine |= {name: _machine(head)[name] for name in ("data set", "weights") if machine[name] is None}
     return [
-        *differing(_machine(base), _machine(head)),
+        *differing(machine, _machine(head)),
         *differing(_versions(base), _versions(head)),
         *differing(base.config, head.config),
         *([] if base.config_hash == head.config_hash or base.config != head.config else ["the task itself"]),

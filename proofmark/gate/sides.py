@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proofmark.errors import harmless
-from proofmark.gate.alike import few, other_settings, other_task, unsound, unsupported
+from proofmark.gate.alike import few, new_by, other_settings, other_task, unsound, unsupported
 from proofmark.gate.race import Side, SideLost
 from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
@@ -99,7 +99,7 @@ class Sides:
             BaseUnsupported: the case is new.
         """
         if tree is self.trees[0] and tree.name not in self._tasks and (why := unsupported(task)):
-            raise BaseUnsupported(harmless(f"the base does not support it: {why}; its speed is compared with nothing"))
+            raise BaseUnsupported(new_by(why))
         if wrong := unsound(tree.name, task):
             raise SideLost("; ".join(wrong))
         self._tasks[tree.name] = task

@@ -225,3 +225,9 @@ def test_all_that_is_wrong_with_what_a_vendor_lists_as_unsupported_is_told_at_on
     ran = house.run()
     one_line_answer(ran, "unsupported.0: unknown compiler 'honset'", "did you mean 'honest'?")
     assert "unsupported.0.case: there is no case 'inference/tinny'; did you mean 'inference/tiny'?" in ran.output
+
+
+@pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test"])
+def test_a_session_that_only_looks_lacks_no_results(unused: House, option: str) -> None:
+    ran = unused.run(option)
+    assert ran.code == 0 and "NOT RUN" not in ran.output, ran.output

@@ -120,3 +120,13 @@ def test_one_worker_is_as_good_as_none(house: House, tmp_path: Path) -> None:
     ran = house.run("-n", "1")
     assert ran.code == 0, ran.output
     assert ran.record().device == 0
+
+
+def test_a_failure_that_stops_the_session_keeps_the_exit_code_of_its_verdict(house: House) -> None:
+    """Of xdist -x comes as an interrupt, which it is not."""
+    house.vendor_yaml().write_text("seed: 7\n")
+    ran = house.run("-n", "1", "-x")
+    assert ran.code == 16, ran.output
+    assert ran.verdict()[0] == "FAIL_LEGALITY"
+    assert "stopping after 1 failures" in ran.output and "interrupted" not in ran.output
+    clean(ran)

@@ -65,6 +65,9 @@ def test_an_affected_run_lacks_a_record_unless_this_machine_cannot_have_it(
     expected = [("training/net/A100x1x8", lacking)] if lacking else []
     assert unrecorded(config(found), set()) == expected
     assert unrecorded(config(found), {"training/net/A100x1x8"}) == []
+    looking = config(found)
+    looking.option.preflight_only = True
+    assert unrecorded(looking, set()) == []
 
 
 def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:

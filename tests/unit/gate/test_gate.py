@@ -369,6 +369,24 @@ def test_a_record_that_is_gone_by_then_is_a_problem_of_the_run(tmp_path: Path) -
     assert "cannot be compared with: " in problem and "record.json" in problem and "\n" not in problem
 
 
+def test_a_case_that_a_record_says_was_unsupported_is_new(tmp_path: Path) -> None:
+    """It may have ended before its data; what makes it the record of something else is told all the same."""
+    head = make_record()
+    verdict = Verdict(kind=VerdictKind.UNSUPPORTED, reasons=("no fp16 here",))
+    then = head.model_copy(update={"verdict": verdict, "dataset": None, "weights": None})
+    config: Any = SimpleNamespace(stash={SUITES: suites_there.SUITES}, option=SimpleNamespace(compare_unlike=False))
+    subject = Subject(head.run_name, head, suites_there.SUITES["inference"], "suites/x.py", (), print)
+    found = []
+    for base in (then, then.model_copy(update={"precision": "int8"})):
+        base.save(tmp_path / "record.json")
+        baseline = RecordedBaseline(tmp_path / "record.json", "record.json", config)
+        found.append(baseline.compare(subject, StoppingRule(), 1.0))
+    assert found[0].new == "the base does not support it: no fp16 here; its speed is compared with nothing"
+    assert not found[0].problems and not found[0].ratios
+    assert judge(record(compared=found[0])).kind is VerdictKind.PASS
+    assert found[1].new is None and "precision: " in found[1].problems[0]
+
+
 @pytest.mark.parametrize("of, told", [("then", True), ("never", False), ("unsupported then too", False)])
 def test_what_had_a_speed_is_not_dropped_without_a_word(tmp_path: Path, of: str, told: bool) -> None:
     """By its vendor's list of what does not work; but what the baseline has no speed of either."""
