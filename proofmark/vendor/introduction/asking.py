@@ -108,7 +108,7 @@ def _understood(name: str, line: dict[str, Any], directory: Path) -> Answers:
             raise UsageError(f"vendor '{name}': its answers are nested too deeply") from None
         problems = problems_of(error, harmless(f"vendor '{name}' ({line['answers'].get('file')})"))
         raise UsageError("\n".join(map(str, problems))) from None
-    if "\0" in answers.file or Path(answers.file).resolve().parent != directory.resolve():
+    if not _lies_in(answers.file, directory):
         raise UsageError(harmless(f"vendor '{name}': it says that its package is {answers.file}; it is in {directory}"))
     answers = answers.model_copy(
         update={
@@ -121,6 +121,14 @@ def _understood(name: str, line: dict[str, Any], directory: Path) -> Answers:
     if drawn := next(_no_lines(answers.model_dump(mode="json")), None):
         raise UsageError(f"vendor '{name}': {drawn}: expected one line of text ({directory})")
     return answers
+
+
+def _lies_in(file: str, directory: Path) -> bool:
+    """Whether a file's folder is that one."""
+    try:
+        return Path(file).resolve().parent == directory.resolve()
+    except (OSError, ValueError, RuntimeError):  # what is no name of a file, or a link to itself
+        return False
 
 
 def _no_lines(value: Any, key: str = "") -> Iterator[str]:
