@@ -60,6 +60,9 @@ CLONE_NEWUSER = 0x10000000
 F_SETLEASE = 1024
 """Whoever opens a leased file waits until the lease is given up, for 45 seconds at most."""
 
+ITIMER_REAL = 0
+"""The timer of setitimer(2) that runs while its process is stopped."""
+
 OUT_OF_THE_GROUP = ("setsid", "setpgid")
 """What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
 
@@ -145,6 +148,9 @@ def _refuse_others(rules: _Filter) -> None:
     rules.refuse("clone3", errno.ENOSYS)  # a filter sees no flags of its: glibc takes clone then
     rules.refuse("fcntl", errno.EPERM, _Argument(1, MASKED, AN_INT, F_SETLEASE))
     rules.refuse("timerfd_create", errno.EMFILE)  # of which no limit bounds how many there are
+    # each process has one, and no limit bounds how many processes there are
+    rules.refuse("setitimer", errno.EPERM, _Argument(0, MASKED, AN_INT, ITIMER_REAL))
+    rules.refuse("alarm", 0)  # answered as if none had been set: it can't fail
     for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
         rules.refuse(name, 0)
     # and who no longer ends with its parent

@@ -286,6 +286,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "own user namespace": lambda: called("unshare", 0x10000000 | 0x20000),
         "mount there": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
         "clock": lambda: called("settimeofday", (ctypes.c_long * 2)(1, 0), None),
+        "a timer of real time": lambda: signal.setitimer(signal.ITIMER_REAL, 0) and None,
+        "own processors' timer": lambda: signal.setitimer(signal.ITIMER_PROF, 0) and None,
         "leave the group": lambda: leave_the_group(os.setsid),
         "begin a group": lambda: leave_the_group(lambda: os.setpgid(0, 0)),
         "outlive its parent": lambda: outlive_the_parent(1),

@@ -23,7 +23,7 @@ from tests.unit.wall import behind_the_wall
 Answer = tuple[Isolation, dict[str, str]]
 
 MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal around itself", "exec own"}
-MAY |= {"own processors", "own turns", "own priority", "name a thread", "list devices"}
+MAY |= {"own processors", "own processors' timer", "own turns", "own priority", "name a thread", "list devices"}
 """All that can be done behind a wall, of what is tried."""
 
 HARMLESS = {"own user namespace"}
@@ -43,7 +43,7 @@ CONTROLS = [
         "its limits",
         "exec",
     ),
-    *("watch outside", "leave the group", "begin a group"),
+    *("watch outside", "leave the group", "begin a group", "a timer of real time"),
     *("outlive its parent", "outlive its parent by half an option"),
     *("memory by number", "a lock by number", "letters by number"),
     *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
