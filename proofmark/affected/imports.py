@@ -6,6 +6,11 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from proofmark.folders import files_below
+
+LARGEST = 4 << 20
+"""Bytes of a module that is read."""
+
 DYNAMIC = frozenset(
     "importlib runpy pkgutil builtins __import__ __builtins__ __loader__ exec eval compile marshal".split()
 )
@@ -17,10 +22,15 @@ Imports = Mapping[str, frozenset[str]]
 
 
 def imports_in(house: Path, *rooms: str) -> Imports:
-    """The imports of every module in these folders. One that can't be read may import whatever is beside it."""
+    """The imports of every module in these folders. One that can't be read may import whatever is beside it.
+
+    Any vendor's are among them, in every vendor's session: nothing is read but files, and none that is too large.
+    """
     found = {}
-    for path in (path for room in rooms for path in sorted((house / room).rglob("*.py"))):
+    for path in (path for room in rooms for path in sorted(files_below(house / room)) if path.suffix == ".py"):
         try:
+            if not path.is_file() or path.stat().st_size > LARGEST:
+                raise ValueError("no module's text")
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError):
             text = "("
