@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from proofmark.affected.imports import LARGEST, imports_in, imports_of
 from proofmark.folders import make
 from proofmark.process.scratch.own_directory import remove
@@ -28,3 +30,17 @@ def test_what_another_vendor_has_laid_there_ends_no_session(tmp_path: Path) -> N
     assert "vendors.other.part" in found["vendors/other/own.py"]
     assert [found[f"vendors/other/{name}.py"] for name in names[:3]] == [UNREADABLE] * 3
     remove(other / "d")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"import a{'.a' * 99_999}",
+        "import a" + ".\\\na" * 99_999,
+        f"import {'aaaa.' * 200}a",
+        f"from a{'.a' * 400} import x",
+        f"from {'a' * 600} import x",
+    ],
+)
+def test_a_name_without_end_is_not_taken_apart(text: str) -> None:
+    assert imports_of("vendors/other/x.py", text) == UNREADABLE
