@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from proofmark.folders import files_below
+
+LARGEST, LONGEST = 1 << 20, 512
+"""Bytes of a module that is read, and letters of a name in one that is imported from: no file has a longer one, and all
+its packages together would fill a machine's memory."""
+
+DOTS = 256
+"""In what may be one name: Python's parser keeps each of its packages' names whole, which of 100,000 fills a memory."""
+
+_MAY_BE_A_NAME = re.compile(r"[\w\s.\\]+")
 
 DYNAMIC = frozenset(
     "importlib runpy pkgutil builtins __import__ __builtins__ __loader__ exec eval compile marshal".split()
@@ -17,10 +29,15 @@ Imports = Mapping[str, frozenset[str]]
 
 
 def imports_in(house: Path, *rooms: str) -> Imports:
-    """The imports of every module in these folders. One that can't be read may import whatever is beside it."""
+    """The imports of every module in these folders. One that can't be read may import whatever is beside it.
+
+    Any vendor's are among them, in every vendor's session: nothing is read but files, and none that is too large.
+    """
     found = {}
-    for path in (path for room in rooms for path in sorted((house / room).rglob("*.py"))):
+    for path in (path for room in rooms for path in sorted(files_below(house / room)) if path.suffix == ".py"):
         try:
+            if not path.is_file() or path.stat().st_size > LARGEST:
+                raise ValueError("no module's text")
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError):
             text = "("
@@ -49,6 +66,8 @@ def dependents(changed: str, imports: Imports) -> set[str]:
 def _imported(path: str, text: str) -> Iterator[str]:
     """Dotted names that a module may import; its whole room, where its text does not say which."""
     try:
+        if any(name[0].count(".") > DOTS for name in _MAY_BE_A_NAME.finditer(text)):
+            raise ValueError("no name has so many parts")
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         yield _whole_room(path)
@@ -56,9 +75,12 @@ def _imported(path: str, text: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _with_packages(alias.name)
+                yield from _with_packages(alias.name) if len(alias.name) <= LONGEST else [_whole_room(path)]
         elif isinstance(node, ast.ImportFrom):
             source = _absolute(path, node)
+            if len(source) > LONGEST:
+                yield _whole_room(path)
+                continue
             yield from _with_packages(source)
             yield from (f"{source}.{alias.name}" for alias in node.names)
             if any(alias.name == "*" for alias in node.names):

@@ -28,13 +28,14 @@ NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 wall is put on before there are any."""
 
 _SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|(^|_|SSH|PG)PASS(_|$)|PWD|CREDENTIAL|AUTH|KEYS?(_|$)|COOKIE|JWT|(^|_)PAT(_|$)",
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|(^|_|SSH|PG)PASS(_|$)|PWD|CREDENTIAL|AUTH|KEYS?(_|$)|COOKIE|JWT|(^|_)PAT(_|$)"
+    r"|WEBHOOK|PRIVATE|CONNECTION_?STR|(^|_)(DSN|PW|SAS)(_|$)",
     re.IGNORECASE,
 )
 """What a pattern never lets pass; a whole name does."""
 
-_ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@")
-"""An address with a password in it, as a CI has of its repository."""
+_ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@|https?://[^\s/@]+@")
+"""An address with a password in it, as a CI has of its repository; or with a token in the place of a user."""
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

@@ -41,4 +41,5 @@ class FromSource(MetaPathFinder):
     @classmethod
     def imports(cls, package: str) -> None:
         """From now on, in this process."""
-        sys.meta_path.insert(0, cls(package))
+        if not any(isinstance(each, cls) and each._package == package for each in sys.meta_path):
+            sys.meta_path.insert(0, cls(package))

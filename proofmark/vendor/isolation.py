@@ -24,6 +24,7 @@ from proofmark.names import hint
 from proofmark.process.environment import holds_password, passes
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own, is_networks
 from proofmark.rules.yaml.typed import load_model
+from proofmark.vendor.from_source import FromSource
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, put_on
@@ -129,6 +130,7 @@ class VendorPlace:
         target, distribution = target_of(name, vendors_dir)
         top, _, within = target.partition(".")
         if distribution is None:  # a repository's own folder of vendors is nobody's code but its own
+            FromSource.imports(top)  # what lies in its __pycache__ anybody may have laid there
             imported(top, f"the folder of vendor '{name}'")
             top, within = target, ""
         spec = importlib.util.find_spec(top)

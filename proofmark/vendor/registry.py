@@ -207,7 +207,7 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None, target:
     dist = None
     if target is None:
         target, dist = target_of(name, vendors_dir)
-    FromSource.imports(target)
+    FromSource.imports(target.partition(".")[0] if dist is None else target)
     package = imported(target, f"vendor '{name}'")
     distribution = None if dist is None else dist.name
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)

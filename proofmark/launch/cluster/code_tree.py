@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from proofmark.folders import files_below
+
 
 @dataclass(frozen=True)
 class CodeTree:
@@ -27,7 +29,7 @@ class CodeTree:
         """Packages, single modules and named files in `root`, without what Python or an editor leaves there."""
         found = [*sorted(root.glob("*.py")), *(root / file for file in files)]
         for package in packages:
-            found += sorted((root / package).resolve().rglob("*"))
+            found += sorted(files_below((root / package).resolve()))
         names = {path: _name(path, root, packages) for path in found if path.is_file()}
         kept = {name: path for path, name in names.items() if not any(_is_left(part) for part in name.split("/"))}
         out = {path for path in kept.values() if not path.resolve().is_relative_to(_part_of(path, root, packages))}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem, UsageError, named
+from proofmark.folders import DEEPEST, too_deep
 from proofmark.git import run_git
 from proofmark.git_content import is_read_by_git, unlike
 from proofmark.record.provenance import Known, Provenance
@@ -170,7 +171,11 @@ def foreign_files(directory: Path) -> list[Problem]:
 
     Links to what is no file of anybody's but the kernel's: it has no content that could be hashed. And what git reads,
     which decides for the whole repository what counts as a difference; a submodule, which has its own, is not entered.
+    Nor have folders within folders without end: whoever walks through all of them falls over.
     """
+    if deep := too_deep(directory):
+        what = f"has more than {DEEPEST} folders in one another: nobody walks through those"
+        return [Problem(str(deep), "", what)]
     return [*_kernels(directory), *_gits(directory)]
 
 

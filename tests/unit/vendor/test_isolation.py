@@ -95,8 +95,10 @@ def test_what_passes_is_on_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
         "DB": "postgres://u:p@host/db",
         "URL": "http://x",
     }
+    secrets |= {"PG_DSN": "x", "GITHUB_WEBHOOK": "x", "CI_PRIVATE": "x", "DB_PW": "x", "DB_CONNECTION_STRING": "x"}
+    addresses |= {"CI_INDEX": "https://glcbt-1@host/simple", "URL_OF_A_USER": "ssh://git@host/x.git"}
     broad = "CI_*,DB*,GITHUB_*,MYSQL_*,OPENAI_*,PG*,UR*"
-    assert passed_on({**secrets, **addresses, PASSES: broad}).keys() == {"URL", PASSES}
+    assert passed_on({**secrets, **addresses, PASSES: broad}).keys() == {"URL", "URL_OF_A_USER", PASSES}
     assert "CI_REPOSITORY_URL" in passed_on({**addresses, PASSES: "CI_REPOSITORY_URL"}), "its user says so"
     assert "GITHUB_TOKEN" not in passed_on({**given, PASSES: "*"}) and "HOME" not in LISTED
     monkeypatch.setattr(os, "environ", dict(given))

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from proofmark.folders import DEEPEST, make
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import processor, provenance
@@ -234,6 +236,15 @@ class TestVendorsPackage:
         found = foreign_files(one)
         assert [Path(problem.where).name for problem in found] == ["z0", "z1", "z2"]
         assert "which is the kernel's: expected files of the package" in found[0].what
+
+    def test_folders_within_folders_without_end(self, tmp_path: Path) -> None:
+        one = tree(tmp_path / "one", **{"a.py": "x"})
+        make(one.joinpath(*["d"] * DEEPEST))
+        assert foreign_files(one) == []
+        make(one.joinpath(*["d"] * 1500))
+        (problem,) = foreign_files(one)
+        assert problem.where.count("/d") == DEEPEST and "more than 64 folders in one another" in problem.what
+        remove(one / "d")
 
     def test_files_by_which_git_decides_what_differs(self, tmp_path: Path) -> None:
         one = tree(tmp_path / "one", **{"a.py": "x", ".gitkeep": "", ".gitattributes": "*.py ident"})
