@@ -195,6 +195,12 @@ def test_an_onnx_file_of_another_model_is_told_before_anything_is_measured(house
     clean(ran)
 
 
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=" ".join)
+def test_a_keyword_that_selects_no_case_is_told_with_what_may_be_meant(house: House, options: tuple[str, ...]) -> None:
+    ran = house.run("-k", "tyny", *options)
+    assert ran.code == 5 and "WARNING -k tyny: selects no case; did you mean 'tiny'?" in ran.output, ran.output
+
+
 def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:
     house.case_yaml.write_text("known_as: [tinyNet_large]\n" + house.case_yaml.read_text())
     ran = house.run("-k", "tinyNetLarge")
