@@ -78,7 +78,8 @@ def command(main: Callable[[], int]) -> NoReturn:
             continue
         raw = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
         buffering = old.line_buffering or name == "stderr"
-        setattr(sys, name, io.TextIOWrapper(raw, old.encoding, old.errors, line_buffering=buffering))
+        errors = "backslashreplace" if old.errors == "strict" else old.errors  # a name that the terminal cannot show
+        setattr(sys, name, io.TextIOWrapper(raw, old.encoding, errors, line_buffering=buffering))
     code: Any
     try:
         code = main()

@@ -122,9 +122,12 @@ def test_a_case_module_that_cannot_be_imported(house: House, text: str, expected
     assert "WARNING" not in ran.output and "Traceback" not in ran.output and not ran.results.exists()
 
 
-def test_a_test_that_is_named_by_its_id_is_not_merely_missing(house: House) -> None:
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=" ".join)
+def test_a_test_that_is_named_by_its_id_is_not_merely_missing(house: House, options: tuple[str, ...]) -> None:
+    ran = house.run(*options, suite="inference/test_tiny.py::TestTiny::test_it")
+    one_line_answer(ran, "not found: ", "inference/test_tiny.py::TestTiny::test_it")
     house.case_yaml.with_name("test_mlp.py").write_text("class TestMlp(:\n")
-    ran = house.run("suites/inference/test_mlp.py::TestMlp")
+    ran = house.run(*options, suite="inference/test_mlp.py::TestMlp")
     one_line_answer(ran, "suites/inference/test_mlp.py:1: cannot be imported: SyntaxError: invalid syntax")
 
 
@@ -190,6 +193,12 @@ def test_an_onnx_file_of_another_model_is_told_before_anything_is_measured(house
     assert kind == "ERROR" and "step data_and_model failed" in reasons and "not of this case's model" in reasons
     assert ran.steps()["framework_validation"] == "not_reached"
     clean(ran)
+
+
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=" ".join)
+def test_a_keyword_that_selects_no_case_is_told_with_what_may_be_meant(house: House, options: tuple[str, ...]) -> None:
+    ran = house.run("-k", "tyny", *options)
+    assert ran.code == 5 and "WARNING -k tyny: selects no case; did you mean 'tiny'?" in ran.output, ran.output
 
 
 def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:

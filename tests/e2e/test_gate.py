@@ -108,6 +108,7 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
         (["--compare", "suites"], "--compare suites: no record.json below it"),
         (["--compare", "doubled.json"], "doubled.json: cannot be compared with: two figures have one key"),
+        (["-n1", "--compare", "other.json"], "--compare other.json: it has no record of inference/tiny, but of"),
         (["--compare", "other.json"], "--compare other.json: it has no record of inference/tiny, but of inference/"),
         (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],

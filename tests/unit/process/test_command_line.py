@@ -99,3 +99,10 @@ def test_nor_is_it_where_an_error_would_be_told(lines: int) -> None:
 def test_a_command_line_that_cannot_be_understood_is_one_line_and_exit_code_4(program: str) -> None:
     code, message = ran("-m", program, "--no-such-option")
     assert code == 4 and message.startswith("ERROR: ") and message.count("\n") == 1
+
+
+def test_what_the_output_cannot_show_is_escaped() -> None:
+    program = "from proofmark.process.command_line import command\ncommand(lambda: print('r\\u00e9sults') or 3)"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "r\\xe9sults\n", "")
