@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import functools
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from proofmark.errors import UsageError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.steps.export import export_onnx
+from proofmark.process.lifetime import die_with_parent
 from proofmark.training.outcome.record import TrainingRecord
 from suites.inference.test_bert import TestBert
 from suites.inference.test_resnet50 import TestResNet50
@@ -122,7 +124,7 @@ def _another_process(busy: bool) -> Iterator[None]:
     if not busy:
         yield
         return
-    with subprocess.Popen([sys.executable, "-c", SPIN]) as process:
+    with subprocess.Popen([sys.executable, "-c", SPIN], preexec_fn=die_with_parent(signal.SIGKILL)) as process:
         try:
             yield
         finally:
