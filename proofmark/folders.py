@@ -32,7 +32,7 @@ def _depth(here: Path, folder: Path) -> int:
     return len(here.parts) - len(folder.parts)
 
 
-def make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """A folder and those that it lies in, however many.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from proofmark.errors import UsageError, harmless
-from proofmark.folders import make
+from proofmark.folders import make_folder
 from proofmark.git import answer_of_git, ask_git, stream_of_git
 
 SUBMODULE, LINK, EXECUTABLE = "160000", "120000", "100755"
@@ -74,7 +74,7 @@ def write_files(repository: Path, entries: Iterable[Entry], tree: Path, requests
         for entry in wanted:
             left = _size(answer.readline(), entry)
             path = tree / entry.path
-            make(path.parent)
+            make_folder(path.parent)
             if entry.mode == LINK:
                 links.append((path, answer.read(left)))
             else:

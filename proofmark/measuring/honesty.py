@@ -105,10 +105,10 @@ def _full_batches(
         chance.shuffle(order)
         ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
         answers.hold([*ran["known"], *ran["new"]])
-        (_, settled, last), (begun, first, again) = ran["known"], ran["new"]
-        full += [call.seconds for call in (begun, first, last)]
+        (_, settled, once), (begun, first, again) = ran["known"], ran["new"]
+        full += [call.seconds for call in (begun, first, once)]
         memorised.add(first.seconds, settled.seconds)
-        cached.add(last.seconds, again.seconds)
+        cached.add(once.seconds, again.seconds)
         if memorised.clear and cached.clear:
             break
     return full, new

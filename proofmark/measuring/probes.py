@@ -126,8 +126,8 @@ def chains(
     """
     most = max(1, len(data[0]) - 1)
     with one_thread():
-        last, begun, new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(3)]
-        return [other, data, last], [begun, new, [tensor.clone() for tensor in new]]
+        once, begun, new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(3)]
+        return [other, data, once], [begun, new, [tensor.clone() for tensor in new]]
 
 
 def timed_call(engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:

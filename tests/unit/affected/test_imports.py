@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.affected.imports import LARGEST, imports_in, imports_of
-from proofmark.folders import make
+from proofmark.folders import make_folder
 from proofmark.process.scratch.own_directory import remove
 
 UNREADABLE = imports_of("vendors/other/x.py", "(")
@@ -22,7 +22,7 @@ def test_what_another_vendor_has_laid_there_ends_no_session(tmp_path: Path) -> N
     (other / "large.py").write_text("#" * (LARGEST + 1))
     (other / "folder.py").mkdir()
     deep = other.joinpath(*["d"] * 1500)
-    make(deep)
+    make_folder(deep)
     (deep / "x.py").touch()
     found = imports_in(tmp_path, "vendors")
     names = ("endless", "itself", "large", "own")

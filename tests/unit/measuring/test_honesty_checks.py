@@ -17,7 +17,7 @@ from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE
 
 BATCH, BATCHES = 4, 10
 LOADER: Any = range(BATCHES)
-KINDS = ("data", "known", "last", "begun", "new", "again", "previous")
+KINDS = ("data", "known", "once", "begun", "new", "again", "previous")
 
 CHAINED = KINDS[1:6]
 """Those of an honesty round that have a figure of their own."""
@@ -69,7 +69,7 @@ class Played:
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     made = Played()
-    chains = [batch(kind) for kind in ("data", "known", "last")], [batch(kind) for kind in ("begun", "new", "again")]
+    chains = [batch(kind) for kind in ("data", "known", "once")], [batch(kind) for kind in ("begun", "new", "again")]
     monkeypatch.setattr(honesty, "pairs", made.all_pairs)
     monkeypatch.setattr(honesty, "full_batches", lambda *_: repeat(batch("data")))
     monkeypatch.setattr(honesty, "chains", lambda data, other, chance: chains)
@@ -122,7 +122,7 @@ def test_one_that_is_clear_waits_for_the_other(played: Played) -> None:
 @pytest.mark.parametrize("by", [0.25, 4.0])
 def test_calls_that_their_place_makes_quicker_accuse_nobody(played: Played, by: float) -> None:
     """Of calls that follow one another the later are often the quicker, and a repeat always is a later one."""
-    played.seconds |= {"known": by, "new": by, "last": by**2, "again": by**2}
+    played.seconds |= {"known": by, "new": by, "once": by**2, "again": by**2}
     checks, _ = probed()
     assert all(check.passed for check in checks.values()) and played.pairs == FEWEST
 
@@ -201,7 +201,7 @@ def test_a_quarter_of_the_calls_sets_the_pace(played: Played, monkeypatch: pytes
 
     def call(engine: str, inputs: list[torch.Tensor], synchronize: Any) -> Any:
         called = usual(engine, inputs, synchronize)
-        if KINDS[int(inputs[0][0, 0])] in ("begun", "new", "last"):
+        if KINDS[int(inputs[0][0, 0])] in ("begun", "new", "once"):
             called.seconds = next(times)
         else:
             called.seconds = 5.0

@@ -145,8 +145,8 @@ def test_rows_are_spliced_along_the_last_dimension_that_has_two_values() -> None
 
 def test_two_chains_of_which_one_ends_with_a_repeat_in_memory_of_its_own() -> None:
     data, other = [torch.rand(8, 16)], [torch.rand(8, 16)]
-    (before, known, last), (begun, new, again) = chains(data, other, random.SystemRandom())
+    (before, known, once), (begun, new, again) = chains(data, other, random.SystemRandom())
     assert before is other and known is data
     assert torch.equal(new[0], again[0]) and new[0].data_ptr() != again[0].data_ptr()
-    found = [data, other, last, begun, new]
+    found = [data, other, once, begun, new]
     assert not any(torch.equal(one[0], two[0]) for index, one in enumerate(found) for two in found[:index])

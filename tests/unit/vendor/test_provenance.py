@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.folders import DEEPEST, make
+from proofmark.folders import DEEPEST, make_folder
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
@@ -239,9 +239,9 @@ class TestVendorsPackage:
 
     def test_folders_within_folders_without_end(self, tmp_path: Path) -> None:
         one = tree(tmp_path / "one", **{"a.py": "x"})
-        make(one.joinpath(*["d"] * DEEPEST))
+        make_folder(one.joinpath(*["d"] * DEEPEST))
         assert foreign_files(one) == []
-        make(one.joinpath(*["d"] * 1500))
+        make_folder(one.joinpath(*["d"] * 1500))
         (problem,) = foreign_files(one)
         assert problem.where.count("/d") == DEEPEST and "more than 64 folders in one another" in problem.what
         remove(one / "d")
