@@ -7,10 +7,12 @@ import contextlib
 import json
 import signal
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from typing import Any
 
 from proofmark.errors import ProofmarkError, harmless
+from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node_logs import NodeLogs, printable
 from proofmark.launch.far_end.protocol import GREETING, PIECE
 
@@ -41,7 +43,7 @@ class Connection:
         self._patience = patience
         self.logs = logs or NodeLogs(None)
         """Of the job that it is used for now."""
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: LocalProcess | None = None
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_UNANSWERED)
         self._asking = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -65,11 +67,8 @@ class Connection:
         Raises:
             HostError: it could not be started.
         """
-        pipe = asyncio.subprocess.PIPE
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**20, start_new_session=True
-            )
+            self._process = await LocalProcess.start(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=2**20)
         except OSError as error:
             self.lost = f"{command[0]}: {error.strerror}"
             raise HostError(self.lost) from None
@@ -122,8 +121,7 @@ class Connection:
     def kill(self) -> None:
         """End the process that leads to the far end, which ends without it."""
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._process.kill()
 
     async def close(self, patience: float = 12.0) -> None:
         """End the far end, which ends what it started, and the process that led to it.
@@ -139,13 +137,12 @@ class Connection:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
-        self.kill()
-        await self._process.wait()
+        await self._process.end()
         for task in self._tasks[:1]:
             task.cancel()
         self.lost = self.lost or "closed"
 
-    async def _drain(self, process: asyncio.subprocess.Process) -> None:
+    async def _drain(self, process: LocalProcess) -> None:
         """Read until the process has ended, so that a full pipe doesn't hold it up."""
         with contextlib.suppress(RuntimeError):  # a cancelled reader's wait
             while process.stdout and await process.stdout.read(2**16):

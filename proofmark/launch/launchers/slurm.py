@@ -13,10 +13,12 @@ import re
 import shutil
 import signal
 import time
+from asyncio.subprocess import PIPE
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node import Node, Nodes, Tell
 from proofmark.launch.launchers import HostLauncher
 from proofmark.process.lifetime import die_with_parent
@@ -57,7 +59,7 @@ class Slurm:
                 f"--launcher slurm: {', '.join(missing)} not found in PATH: run this where jobs are submitted"
             )
         self._cluster = cluster
-        self._holder: asyncio.subprocess.Process | None = None
+        self._holder: LocalProcess | None = None
         self._reader: asyncio.Task[None] | None = None
         self._said, self._job = "", ""
 
@@ -68,13 +70,8 @@ class Slurm:
             HostError: Slurm refuses the job.
         """
         self._said, self._job = "", ""
-        self._holder = await asyncio.create_subprocess_exec(
-            *self._allocate(count),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=die_with_parent(END),
+        self._holder = await LocalProcess.start(
+            self._allocate(count), stdin=PIPE, stderr=PIPE, before=die_with_parent(END)
         )
         self._reader = asyncio.create_task(self._listen(self._holder))
         self._job = await self._granted(self._holder, self._reader, tell)
@@ -89,7 +86,7 @@ class Slurm:
         tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
         return [await self._node(name) for name in nodes]
 
-    async def _granted(self, holder: asyncio.subprocess.Process, reader: asyncio.Task[None], tell: Tell) -> str:
+    async def _granted(self, holder: LocalProcess, reader: asyncio.Task[None], tell: Tell) -> str:
         """The job's number, once it has its nodes; meanwhile it is told how it stands in the queue."""
         shown, pause, due = "", POLL, time.monotonic()
         while not (granted := _GRANTED.search(self._said)):
@@ -114,15 +111,12 @@ class Slurm:
         if holder.stdin:
             holder.stdin.close()
         if holder.returncode is None and not _GRANTED.search(self._said):
-            holder.send_signal(END)
+            holder.signal(END)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(holder.wait(), 10)
         if self._job:
             await _output("scancel", self._job)  # for a holder that was killed; nothing to it where the job has ended
-        if holder.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                holder.kill()
-            await holder.wait()
+        await holder.end()
         if self._reader:
             await self._reader
         self._holder = None
@@ -152,7 +146,7 @@ class Slurm:
         step += ["--cpu-bind=none", "--mpi=none", "--export=PATH,HOME,USER,LANG"]
         return Node(name, address[1] if address else name, (*_without_the_sessions_job(), *step))
 
-    async def _listen(self, holder: asyncio.subprocess.Process) -> None:
+    async def _listen(self, holder: LocalProcess) -> None:
         assert holder.stderr
         while chunk := await holder.stderr.read(4096):
             self._said = (self._said + chunk.decode("utf-8", "replace"))[-4096:]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Sequence
 
 from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node import Node
 
 Ask = Callable[..., Awaitable[str]]
@@ -49,11 +51,8 @@ async def run_on(
     Raises:
         HostError: it can't be run, fails, takes too long, or prints without end.
     """
-    pipe = asyncio.subprocess.PIPE
     try:
-        ran = await asyncio.create_subprocess_exec(
-            *node.command(command), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
+        ran = await LocalProcess.start(node.command(command), stdin=PIPE, stdout=PIPE, stderr=PIPE)
     except OSError as error:
         raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
     try:
@@ -64,9 +63,7 @@ async def run_on(
         key = "" if timeout else ", `answer_timeout`"
         raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
     finally:
-        if ran.returncode is None:
-            ran.kill()
-            await ran.wait()
+        await ran.end()
     if ran.returncode:
         last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
         line = "".join(letter if letter.isprintable() else "?" for letter in last_line[0])
@@ -75,7 +72,7 @@ async def run_on(
     return output.decode("utf-8", "replace")
 
 
-async def _said(ran: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
+async def _said(ran: LocalProcess, given: bytes) -> tuple[bytes, bytes]:
     """What a command prints, to either stream, until it has ended.
 
     Raises:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from asyncio.subprocess import PIPE
 from dataclasses import dataclass
 
 from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.engine_container import REMOVED, removal
 from proofmark.process.lifetime import MARK, WITHIN
@@ -24,7 +26,7 @@ ENDING = 15.0
 class Keeper:
     """A process on a container's node, which this session holds by its standard input."""
 
-    process: asyncio.subprocess.Process
+    process: LocalProcess
 
     @classmethod
     async def start(cls, node: Node, engine: str, name: str) -> Keeper:
@@ -34,14 +36,9 @@ class Keeper:
             HostError: it can't be.
         """
         command = node.command(["/bin/sh", "-c", WAIT, "sh", *removal(engine, name)])
-        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         environment = {key: value for key, value in os.environ.items() if key not in (MARK, WITHIN)}
         try:
-            return cls(
-                await asyncio.create_subprocess_exec(
-                    *command, stdin=pipe, stdout=nowhere, stderr=nowhere, start_new_session=True, env=environment
-                )
-            )
+            return cls(await LocalProcess.start(command, stdin=PIPE, environment=environment))
         except OSError as error:
             raise HostError(f"{command[0]}: {error.strerror}") from None
 
@@ -55,7 +52,4 @@ class Keeper:
             self.process.stdin.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), ENDING)
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.kill()
-            await self.process.wait()
+        await self.process.end()
