@@ -67,7 +67,7 @@ def main() -> None:
     split_off(IMPORTED)  # feeders are forked from there
     with tempfile.TemporaryDirectory() as folder:
         dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=0, world_size=1)
-        case, config = TestResNet50(), _config(STEPS)
+        case, config = TestResNet50(), config_of(TestResNet50(), STEPS)
         by_hand(case, config, 2)
         ratios = [by_hand(case, config, STEPS) / by_suite(case, config) for _ in range(PAIRS)]
         print(f"{'training':18} {'rate':6} {quartiles(ratios)}", flush=True)
@@ -86,7 +86,7 @@ def main() -> None:
 def _added() -> list[float]:
     """Microseconds that a step of next to no work takes longer than by hand. Its feeder loads ahead of it, for which it
     needs a core: beside an accelerator there are some."""
-    small, brief = Small(), _config(SMALL_STEPS, SMALL_FLOPS, global_batch_size=SMALL_BATCH)
+    small, brief = Small(), config_of(TestResNet50(), SMALL_STEPS, SMALL_FLOPS, global_batch_size=SMALL_BATCH)
     pairs = [(by_suite(small, brief), by_hand(small, brief, SMALL_STEPS)) for _ in range(SMALL_PAIRS)]
     return [(suite - hand) / SMALL_STEPS * 1e6 for suite, hand in pairs]
 
@@ -98,7 +98,10 @@ def _checkpointing(case: TrainingCase) -> list[float]:
     runs with and without differ more by the machine's own wandering. It must be written within those steps; one of
     this model is after one or two. The writer needs a core: beside an accelerator there are some.
     """
-    logs = [suite_log(case, _config(120, log_freq=1, checkpoint_steps=APART)) for _ in range(CHECKPOINT_RUNS)]
+    logs = [
+        suite_log(case, config_of(TestResNet50(), 120, log_freq=1, checkpoint_steps=APART))
+        for _ in range(CHECKPOINT_RUNS)
+    ]
     return [rate for log in logs for rate in _rates(log)]
 
 
@@ -174,13 +177,14 @@ def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
 
 
 def _channels_last(image: torch.Tensor) -> torch.Tensor:
-    return image.to(memory_format=torch.channels_last)
+    return image.to(memory_format=torch.channels_last) if image.dim() == 4 else image
 
 
-def _config(steps: int, flops: float | None = None, **settings: Any) -> EffectiveConfig:
-    folder = ROOT / "suites" / "training"
-    case = TestResNet50()
-    file = load_case_file(folder / "resnet50.yaml", "training", "embedded", case.common_file, case.parameters_type)
+def config_of(case: TrainingCase, steps: int, flops: float | None = None, **settings: Any) -> EffectiveConfig:
+    """That of the case on the processor, for as many steps and no evaluation between them."""
+    name = type(case).__module__.rpartition(".test_")[2]
+    path = ROOT / "suites" / "training" / f"{name}.yaml"
+    file = load_case_file(path, "training", "embedded", case.common_file, case.parameters_type)
     config = resolve(file, "cpu", []).config
     configurations = {**config.configurations, **settings}
     parameters: dict[str, Any] = {
@@ -190,7 +194,7 @@ def _config(steps: int, flops: float | None = None, **settings: Any) -> Effectiv
         "max_epoch": 1 + steps // 20,
     }
     parameters |= {"flops": flops or config.flops}
-    return EffectiveConfig("training", "resnet50", "embedded", "cpu", parameters, configurations)
+    return EffectiveConfig("training", name, "embedded", "cpu", parameters, configurations)
 
 
 if __name__ == "__main__":

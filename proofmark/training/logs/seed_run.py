@@ -15,6 +15,7 @@ from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.hosts import contention_of, of_hosts
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
+from proofmark.training.logs.pace import pace_of
 from proofmark.training.logs.rank_figures import figures_of
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.run_durations import SinceBegin, durations, rates_of
@@ -58,6 +59,7 @@ def collect_run(
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
         rates=rates_of(first, times, resumed),
+        pace=pace_of(first),
         **_of_first(first, to_end if converged else to_evaluation),
         ranks=tuple(figures_of(log) for log in ranks),
         **of_hosts(directory, ranks, agents, end or {}),

@@ -131,7 +131,16 @@ class SeedRun(Part):
     """One training from one seed."""
 
     SPEEDS = frozenset(
-        {"e2e_seconds", "init_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds", "rates", "split"}
+        {
+            "e2e_seconds",
+            "init_seconds",
+            "train_seconds",
+            "no_eval_seconds",
+            "pure_compute_seconds",
+            "rates",
+            "pace",
+            "split",
+        }
         | {"train_began", "train_ended", "epochs", "notes"}
     )
 
@@ -150,6 +159,9 @@ class SeedRun(Part):
     no_eval_seconds: float | None
     pure_compute_seconds: float | None
     rates: Rates | None
+    pace: Rate | None = Field(
+        default=None, description="of rank 0's compute, and its spread over parts of the training; null: too short"
+    )
     tokens_per_item: float | None = Field(
         default=None, description="padding left out, on average; null: samples are no text, or nobody counted"
     )

@@ -46,7 +46,13 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
     yield VerdictKind.INSUFFICIENT, _of_a_log(record) if record.read_from else []
     yield VerdictKind.INSUFFICIENT, _too_few(record)
-    disturbed = [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]
+    disturbed = [
+        *_untrained(record),
+        *_too_fast(record),
+        *_disturbances(record),
+        *_uneven(record),
+        *_contention(record),
+    ]
     yield VerdictKind.AMBIGUOUS, disturbed
 
 
@@ -259,6 +265,16 @@ def _interval(record: TrainingRecord) -> float:
     every = record.config.get("eval_interval_samples")
     items = record.dataset.items if record.dataset else None
     return float(every or items or 0)
+
+
+def _uneven(record: TrainingRecord) -> list[str]:
+    """A pace that changed while it trained, by whatever did that: its rates are those of no one machine."""
+    bound = bound_of(record)
+    return [
+        f"{name}its compute by parts of the training scatters by {run.pace.noise:.1%}, more than {bound:.1%}"
+        for name, run in _trained(record)
+        if run.pace is not None and run.pace.noise is not None and run.pace.noise > bound
+    ]
 
 
 def _contention(record: TrainingRecord) -> list[str]:

@@ -78,7 +78,7 @@ def events(count: int) -> Iterator[dict[str, Any]]:
     yield {"event": "train_begin", "time": 0.0}
     for step in range(1, count + 1):
         totals = {"time": float(step), "clock": step, "epoch": step, "step": step, "samples": 8 * step}
-        totals |= {"train_seconds": float(step)}
+        totals |= {"train_seconds": float(step), "compute_seconds": float(step)}
         yield {"event": "epoch_begin", "time": step - 1.0, "epoch": step - 1}
         yield {"event": "steps", **totals, "first": step, "losses": [1 / step], "learning_rate": 0.1}
         yield {"event": "evaluation", **totals, "metric": 0.5, "took_seconds": 0.25}
@@ -91,7 +91,7 @@ def test_a_long_log_is_kept_short() -> None:
     count = 5000
     log = RankLog(0).take(events(count))
     assert log.corrupt == count
-    for series in (log.losses, log.notes, log.epochs, log.evaluations, log.checkpoints):
+    for series in (log.losses, log.notes, log.epochs, log.evaluations, log.checkpoints, log.computed):
         assert POINTS < len(series.kept()) <= 2 * POINTS + 1
     last = log.evaluations.kept()[-1]
     assert (last["samples"], last["time"]) == (8 * count, float(count))
@@ -357,7 +357,7 @@ def test_a_ranks_seconds_are_held_against_its_sessions(least: float, passes: boo
 def test_the_seconds_that_are_reported_are_the_ones_that_are_held(kind: str) -> None:
     """Whatever a rank tells last, true or not, before it."""
     later = {**finished()[-1], "event": kind, "clock": 99, "train_seconds": 0.2, "losses": [1.0], "first": 8}
-    later |= {"epoch": 0, "learning_rate": 0.1}
+    later |= {"epoch": 0, "learning_rate": 0.1, "compute_seconds": 0.1}
     log = RankLog(0).take([*finished(), later])
     (check,) = clock_checks(log, [{"event": "watched", "least": 19.9, "most": 20.2}], None)
     assert log.seconds("train") == 0.2 and not check.passed

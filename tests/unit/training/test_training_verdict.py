@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proofmark.errors import Problem
-from proofmark.record.parts import Contention, Flops, Monitoring, Utilisation, VerdictKind
+from proofmark.record.parts import Contention, Flops, Monitoring, Rate, Utilisation, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Instances, Peak
 from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
@@ -49,6 +49,17 @@ def test_others_on_the_cores(others: float, idle: float, max_noise: float | None
     found, reasons = judged(run, config={} if max_noise is None else {"max_noise": max_noise})
     assert found == kind
     assert kind == "PASS" or f"others took {others:.1%} of the cores" in reasons
+
+
+@pytest.mark.parametrize(
+    "stdev, max_noise, kind", [(5.1, None, "AMBIGUOUS"), (4.9, None, "PASS"), (5.1, 0.06, "PASS"), (None, None, "PASS")]
+)
+def test_a_pace_that_changed(stdev: float | None, max_noise: float | None, kind: str) -> None:
+    run = make_run(pace=Rate(value=100.0, stdev=stdev, min=90.0, max=110.0))
+    found, reasons = judged(run, config={} if max_noise is None else {"max_noise": max_noise})
+    assert found == kind
+    expected = "its compute by parts of the training scatters by 5.1%, more than 5.0%" if kind == "AMBIGUOUS" else ""
+    assert reasons == expected
 
 
 def test_nobody_watched_the_machine() -> None:

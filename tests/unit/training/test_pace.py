@@ -1,0 +1,59 @@
+"""Whether a training computes at one pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofmark.training.logs.pace import PARTS, pace_of
+from proofmark.training.logs.rank_log import RankLog
+
+GROUP = 320
+"""Samples of ten steps, which a rank tells of at once."""
+
+
+def log_of(groups: Iterable[float], before: float = 0.0) -> RankLog:
+    """Of a rank that computes its groups of steps in so many seconds each, after others before."""
+    log, seconds = RankLog(0), before
+    shared = {"event": "steps", "first": 1, "losses": [1.0], "learning_rate": 0.1, "epoch": 0, "time": 0.0}
+    for number, took in enumerate(groups, 1):
+        seconds += took
+        log.take([{**shared, "step": 10 * number, "samples": GROUP * number, "compute_seconds": seconds}])
+    return log
+
+
+@pytest.mark.parametrize("before", [0.0, 1e6])
+def test_one_pace(before: float) -> None:
+    """What comes first is preparation, and a checkpoint's word is no part of it."""
+    pace = pace_of(log_of([9.0, *[0.25] * 100], before))
+    assert pace is not None and pace.noise is not None
+    assert (pace.value, pace.noise) == pytest.approx((GROUP / 0.25, 0.0), abs=1e-6)
+
+
+def test_another_pace_from_the_middle_on() -> None:
+    pace = pace_of(log_of([1.0, *[0.26] * 30, *[0.36] * 30]))
+    assert pace is not None and pace.noise is not None
+    assert pace.noise > 0.1 and pace.max / pace.min == pytest.approx(0.36 / 0.26)
+    assert pace.value == pytest.approx(60 * GROUP / (30 * 0.62))
+
+
+@pytest.mark.parametrize(
+    "groups", [[], [50.0], [1.0, *[0.2] * 24], [1.0, *[20.0] * 3], [1.0, 1.0, 1.0, 40.0, 1.0, 1.0]]
+)
+def test_too_little_for_a_pace(groups: list[float]) -> None:
+    assert pace_of(log_of(groups)) is None
+
+
+def test_a_rank_whose_samples_do_not_grow() -> None:
+    log = log_of([1.0] * 20)
+    log.take([{**log.last["steps"], "samples": 0, "compute_seconds": 40.0}])
+    assert pace_of(log) is None
+
+
+@given(st.lists(st.floats(-10, 1000, allow_nan=False), max_size=40))
+def test_whatever_a_rank_says(groups: list[float]) -> None:
+    pace = pace_of(log_of(groups))
+    assert pace is None or (0 < pace.min <= pace.value * (1 + 1e-9) and len(groups) > PARTS)
