@@ -367,8 +367,9 @@ def test_a_session_signs_what_it_leaves(
     assert output.startswith("17 NOT VERIFIED") and "nobody has signed" in output
 
 
-def test_a_key_that_cannot_sign_is_refused_before_anything_runs(house: House) -> None:
-    one_line_answer(house.run("--sign", "nothing", vendor="cpu"), "--sign", "cannot be read")
+@pytest.mark.parametrize("key, why", [("nothing", "cannot be read"), ("pytest.ini", "does not sign with it")])
+def test_a_key_that_cannot_sign_is_refused_before_anything_runs(house: House, key: str, why: str) -> None:
+    one_line_answer(house.run("--sign", key, vendor="cpu"), "--sign", why)
 
 
 def test_a_session_is_held_to_the_policy_that_it_is_given(house: House, tmp_path: Path) -> None:

@@ -40,13 +40,16 @@ def program() -> str:
 
 
 def refuse_unusable(key: Path) -> None:
-    """Look at a key before anything runs for hours that it is to sign.
+    """Sign something with a key before anything runs for hours that it is to sign. One in hardware is touched twice.
 
     Raises:
-        UsageError: it can't be read, or there is no ssh-keygen.
+        UsageError: it can't be read, ssh-keygen is missing, or does not sign with it.
     """
     program()
     _refuse_unread(key, "--sign")
+    with tempfile.TemporaryDirectory(prefix="proofmark-") as folder:
+        Path(folder, MANIFEST).write_text("whether the key signs\n")
+        sign(Path(folder), key)
 
 
 def _refuse_unread(path: Path, option: str) -> None:

@@ -217,6 +217,10 @@ def test_what_cannot_sign_or_verify_is_told_in_a_line(
             sign(folder, keys / wrong)
         assert "does not sign" in str(refused.value) and len(str(refused.value).splitlines()) == 1, wrong
         assert not (folder / SIGNATURE).exists()
+    refuse_unusable(keys / "ours")
+    for wrong in ("locked", "allowed"):
+        with pytest.raises(UsageError, match=f"--sign {keys / wrong}: ssh-keygen does not sign with it"):
+            refuse_unusable(keys / wrong)
     with pytest.raises(UsageError, match="allowed-signers .* cannot be read"):
         signer_of(folder, keys / "nobody")
     os.mkfifo(tmp_path / "pipe")
