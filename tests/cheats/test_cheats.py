@@ -56,7 +56,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Ran]:
                 environment.setenv(name, token)
             kind = "wall" if walled else "process"
             found[walled] = house.run("-k", "not Tiny", "--isolation", kind, *SMALL)
-        assert house.becomes_empty(5)
+        assert house.becomes_empty()
     return found
 
 
@@ -169,7 +169,7 @@ def ran_trainings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         stream.write(ADAPTERS)
     OwnKey(house.cache)  # there is something to be read
     yield house.run("-m", "", "-k", "not TestTiny", "--monitor-interval", "0", *SMALL, suite="training")
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
 
 
 @pytest.mark.parametrize("path", TRAININGS, ids=lambda path: path.stem)
@@ -213,7 +213,7 @@ def test_a_framework(tmp_path: Path, path: Path) -> None:
     with (house.root / "vendors" / "fake" / "__init__.py").open("a") as stream:
         stream.write(DEVICES)
     ran = house.run("-k", "not Tiny", *cheat.get("OPTIONS", "").split())
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
     assert ran.verdict("upright") == ("PASS", "") and "framework" in ran.record("upright").isolation
     kind, reasons = ran.verdict(path.stem)
     assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)

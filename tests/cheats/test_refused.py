@@ -41,6 +41,7 @@ from tests.cheats.corpus import files, named
 from tests.unit.rules.test_legality import case_file
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 from tests.unit.wall.test_wall import behind
+from tests.waiting import PATIENCE
 
 __all__ = ["vendors"]
 
@@ -68,7 +69,7 @@ def test_an_introduction(path: Path, vendors: Path, monkeypatch: pytest.MonkeyPa
     assert len(message.splitlines()) < 2 and message.isprintable()
     assert _written(vendors) == before
     left = [process for process in psutil.process_iter() if _began_with(process, str(vendors))]
-    psutil.wait_procs(left, timeout=20)  # they were killed: on a busy machine that takes a while
+    psutil.wait_procs(left, timeout=PATIENCE)  # they were killed: on a busy machine that takes a while
     assert not [process for process in left if process.is_running()]
 
 

@@ -16,9 +16,6 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
-REMOVING = 45.0
-"""Seconds that who removes a container may still run: one that nobody finds is asked for again, for 22 (`REMOVED`)."""
-
 IMAGE = "localhost/machine"
 CONTAINERFILE = "FROM scratch\nLABEL purpose=test\n"
 PODMAN_CONFIGURATION = """\
@@ -95,7 +92,7 @@ class Engine:
             start_new_session=True,
         )
         try:
-            until(lambda: self._run("info").returncode == 0, f"{name} to answer", 60, every=0.2)
+            until(lambda: self._run("info").returncode == 0, f"{name} to answer", every=0.2)
             self.ask("build", "--quiet", f"--tag={IMAGE}", str(self.context))
         except BaseException:
             self.close()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster.engines import REMOVING, ROOT, Engine
+from tests.cluster.engines import ROOT, Engine
 from tests.cluster.site import Site
 from tests.e2e.conftest import House
 from tests.waiting import until
@@ -77,4 +77,4 @@ class Imaged(Site):
 
 
 def nothing_is_left(engine: Engine) -> None:
-    until(lambda: not engine.containers(), "no containers", REMOVING, every=0.2)
+    until(lambda: not engine.containers(), "no containers", every=0.2)

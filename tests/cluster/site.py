@@ -51,7 +51,7 @@ class Site:
 
     def infer(self, *options: str, trouble: str = "", vendor: str = "fake", **changes: Any) -> Ran:
         """A whole session over them."""
-        return self.house.end(self.start_inference(*options, trouble=trouble, vendor=vendor, **changes), timeout=150)
+        return self.house.end(self.start_inference(*options, trouble=trouble, vendor=vendor, **changes))
 
     def start(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> subprocess.Popen[str]:
         """Begin a training of the tiny case, with trouble there."""
@@ -63,7 +63,7 @@ class Site:
 
     def run(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> Ran:
         """A whole session."""
-        return self.house.end(self.start(*options, trouble=trouble, scale=scale, **changes), timeout=150)
+        return self.house.end(self.start(*options, trouble=trouble, scale=scale, **changes))
 
 
 def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:

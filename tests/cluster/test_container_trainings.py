@@ -11,7 +11,7 @@ import yaml
 
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import REMOVING, Engine, Podman, on_podman
+from tests.cluster.engines import Engine, Podman, on_podman
 from tests.cluster.site import Site, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.waiting import until
@@ -57,7 +57,7 @@ def contained(house: House, engine: Engine, tmp_path: Path) -> Contained:
 
 
 def nothing_is_left(engine: Engine) -> None:
-    until(lambda: not engine.containers(), "no containers", 15, every=0.2)
+    until(lambda: not engine.containers(), "no containers", every=0.2)
 
 
 def refused(ran: Ran, *expected: str) -> None:
@@ -177,7 +177,7 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
     contained.house.wait_for_trouble(session)
     (name,) = engine.containers()
     engine.ask("kill", name)
-    ran = contained.house.end(session, timeout=60)
+    ran = contained.house.end(session)
     assert ran.code == 17, ran.output
     assert failure(ran, "1x2") == f"this machine, container {name}: was killed by signal 9"
     (host,) = recorded(ran, "1x2").runs[0].launched
@@ -201,11 +201,11 @@ def test_nor_does_one_that_would_stay(contained: Contained, engine: Engine, tmp_
     (tmp_path / ".dockerignore").write_text("*\n!python3\n")
     engine.ask("build", "--quiet", "--tag=localhost/stays", str(tmp_path))
     session = contained.start("--container", "localhost/stays", scale="1x1", python="python3")
-    until(engine.containers, "its container", 30, every=0.2)
+    until(engine.containers, "its container", every=0.2)
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(REMOVING)
+    assert contained.house.becomes_empty()
 
 
 def test_no_container_outlives_its_session(contained: Contained, engine: Engine) -> None:
@@ -214,7 +214,7 @@ def test_no_container_outlives_its_session(contained: Contained, engine: Engine)
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(REMOVING)
+    assert contained.house.becomes_empty()
 
 
 @on_podman
@@ -243,7 +243,7 @@ def test_a_container_that_is_killed_in_the_middle_of_inference_is_named(containe
     contained.house.wait_for_trouble(session)
     (name,) = engine.containers()
     engine.ask("kill", name)
-    ran = contained.house.end(session, timeout=60)
+    ran = contained.house.end(session)
     reason = ran.record().step("data_and_model").reason
     assert ran.code == 17 and reason == f"this machine, container {name}: was killed by signal 9", ran.output
     nothing_is_left(engine)
@@ -256,4 +256,4 @@ def test_no_container_outlives_its_inference_session(contained: Contained, engin
     session.kill()
     contained.house.end(session)
     nothing_is_left(engine)
-    assert contained.house.becomes_empty(REMOVING)
+    assert contained.house.becomes_empty()

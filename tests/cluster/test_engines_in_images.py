@@ -19,7 +19,7 @@ from proofmark.inference.engine.place import contained
 from proofmark.inference.engine.place.process_times import processor_times
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
-from tests.cluster.engines import REMOVING, Engine, on_podman
+from tests.cluster.engines import Engine, on_podman
 from tests.cluster.imaged import Imaged, nothing_is_left
 from tests.services import missing, program
 from tests.waiting import until
@@ -117,7 +117,7 @@ def running(imaged: Imaged) -> str:
     def engines() -> list[str]:
         return [name for name in imaged.engine.containers() if not name.endswith("-look")]
 
-    until(engines, "an engine's container", 60, every=0.2)
+    until(engines, "an engine's container", every=0.2)
     return engines()[0]
 
 
@@ -126,7 +126,7 @@ def test_one_that_is_killed_is_named(imaged: Imaged) -> None:
     imaged.engine_is(call="import time; time.sleep(60)")
     session = imaged.start_inference("--container", "vendor")
     imaged.engine.ask("kill", running(imaged))
-    ran = imaged.house.end(session, timeout=60)
+    ran = imaged.house.end(session)
     step = next(step for step in ran.record().steps if step.status == "failed")
     assert ran.code == 17, ran.output
     assert "the engine's process died of signal 9" in (step.reason or "") or "before it called" in (step.reason or "")
@@ -138,11 +138,11 @@ def test_none_outlives_its_session(imaged: Imaged) -> None:
     begun = "Path(config.host.artifact_dir, 'begun').write_text('')"
     imaged.engine_is(init=f"{begun}; __import__('time').sleep(600)")
     session = imaged.start_inference("--container", "vendor")
-    until(lambda: list(imaged.work.rglob("begun")), "an engine to begin", 60, every=0.2)
+    until(lambda: list(imaged.work.rglob("begun")), "an engine to begin", every=0.2)
     session.kill()
     imaged.house.end(session)
     nothing_is_left(imaged.engine)
-    assert imaged.house.becomes_empty(REMOVING)
+    assert imaged.house.becomes_empty()
 
 
 def test_who_is_not_the_first_process_of_a_container() -> None:
@@ -182,14 +182,14 @@ def test_all_that_is_in_a_container_stops() -> None:
         held = contained.Contained.__new__(contained.Contained)
         held.pid, held.life = first, os.pidfd_open(first)
         held.socket, _other = socket.socketpair()
-        until(lambda: len(processor_times(contained._tree(first))) == 4, "its processes", 10)
+        until(lambda: len(processor_times(contained._tree(first))) == 4, "its processes")
         stopped = held.stop()
         assert len(processor_times(stopped)) == 4
         times = processor_times(stopped)
         time.sleep(0.2)
         assert processor_times(stopped) == times
         held.tell(signal.SIGCONT)
-        until(lambda: processor_times(stopped) != times, "them to go on", 10)
+        until(lambda: processor_times(stopped) != times, "them to go on")
     finally:
         started.kill()
         started.wait()

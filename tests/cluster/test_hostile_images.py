@@ -60,9 +60,9 @@ def test_an_image_with_a_volume(imaged: Imaged) -> None:
 
 
 def test_a_look_ends_with_who_looks(imaged: Imaged) -> None:
-    python_begins(imaged, "import time; time.sleep(600)")
+    python_begins(imaged, "import time; time.sleep(3600)")
     session = imaged.start_inference("--container", "vendor", "--preflight-only")
-    until(imaged.engine.containers, "the look", 60, every=0.2)
+    until(imaged.engine.containers, "the look", every=0.2)
     session.send_signal(signal.SIGINT)
-    imaged.house.end(session, timeout=60)
+    imaged.house.end(session)
     nothing_is_left(imaged.engine)

@@ -98,9 +98,9 @@ def test_a_host_that_goes_in_the_middle_is_named(campus: Campus, trouble: object
     session = campus.start_inference(trouble="tiny.data=sleep", hosts=[name])
     campus.house.wait_for_trouble(session)
     trouble(campus)
-    ran = campus.house.end(session, timeout=60)
+    ran = campus.house.end(session)
     assert broken(ran, "data_and_model").startswith(f"{name}: "), ran.output
-    assert campus.is_empty() and campus.house.becomes_empty(5)
+    assert campus.is_empty() and campus.house.becomes_empty()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
@@ -108,9 +108,9 @@ def test_an_end_of_the_session_leaves_nothing_there(campus: Campus, number: sign
     session = campus.start_inference(trouble="tiny.data=hang")
     campus.house.wait_for_trouble(session)
     os.kill(session.pid, number)
-    ran = campus.house.end(session, timeout=30)
+    ran = campus.house.end(session)
     nothing_is_left(campus)
-    assert campus.house.becomes_empty(5)
+    assert campus.house.becomes_empty()
     if number is signal.SIGINT:
         assert ran.record().interrupted == "data_and_model"
 
@@ -123,7 +123,7 @@ def test_a_case_there_is_stopped_by_the_id_of_its_job(campus: Campus, ask_jobs: 
     assert " ssh " in line and " inference/tiny " in line and campus.hosts.hosts[0].name in line
     assert ask_jobs("status", job)[0] == 0
     assert ask_jobs("stop", job) == (0, f"{job}  failed\n")
-    ran = campus.house.end(session, timeout=60)
+    ran = campus.house.end(session)
     assert broken(ran, "data_and_model") == f"job {job} was stopped by its id", ran.output
     nothing_is_left(campus)
 

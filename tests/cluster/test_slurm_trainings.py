@@ -28,7 +28,7 @@ def site(house: House, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def nothing_is_left(slurm: Slurm) -> None:
     """Neither a job nor a process."""
-    until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", 15, every=0.2)
+    until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", every=0.2)
 
 
 def test_a_training_on_two_nodes_that_were_waited_for(
@@ -38,7 +38,7 @@ def test_a_training_on_two_nodes_that_were_waited_for(
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start()
-    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60, every=0.2)
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", every=0.2)
     slurm.resume(*slurm.nodes, idle=False)
     ran = site.house.end(session, timeout=150)
     assert ran.code == 0, ran.output
@@ -81,7 +81,7 @@ def test_slurms_reason_for_an_end_is_told(
     site.house.wait_for_trouble(session)
     (job,) = slurm.jobs()
     trouble(slurm)
-    ran = site.house.end(session, timeout=60)
+    ran = site.house.end(session)
     assert ran.code == 17, ran.output
     cause = failure(ran)
     assert cause.startswith(f"Slurm ended job {job.number} ") and expected.format(job.number) in cause, cause
@@ -104,9 +104,9 @@ def test_an_end_of_the_session_leaves_neither_job_nor_process(
     job = site.house.job("training/tiny/2x1/round1")
     assert f"{job}  running " in ask_jobs("list")[1]
     os.kill(session.pid, number)
-    site.house.end(session, timeout=30)
+    site.house.end(session)
     nothing_is_left(slurm)
-    assert site.house.becomes_empty(5)
+    assert site.house.becomes_empty()
     if number is signal.SIGKILL:
         known_as_lost(job, "slurm", slurm.nodes, ask_jobs)
 
@@ -114,7 +114,7 @@ def test_an_end_of_the_session_leaves_neither_job_nor_process(
 def test_an_end_of_the_session_in_the_queue_leaves_no_job(site: Site, slurm: Slurm) -> None:
     slurm.drain("n2")
     session = site.start()
-    until(lambda: bool(slurm.jobs()), "a job in the queue", 60, every=0.2)
+    until(lambda: bool(slurm.jobs()), "a job in the queue", every=0.2)
     session.kill()
     site.house.end(session)
     nothing_is_left(slurm)
@@ -137,7 +137,7 @@ def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm, monke
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start_inference()
-    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60, every=0.2)
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", every=0.2)
     slurm.resume(*slurm.nodes, idle=False)
     ran = site.house.end(session, timeout=150)
     assert ran.code == 0 and ": PENDING (" in ran.output, ran.output
@@ -154,16 +154,16 @@ def test_an_end_of_an_inference_session_leaves_no_job(site: Site, slurm: Slurm, 
     session = site.start_inference(trouble="tiny.data=hang")
     site.house.wait_for_trouble(session)
     os.kill(session.pid, number)
-    site.house.end(session, timeout=30)
+    site.house.end(session)
     nothing_is_left(slurm)
-    assert site.house.becomes_empty(5)
+    assert site.house.becomes_empty()
 
 
 def test_slurms_reason_for_an_end_of_inference_is_told(site: Site, slurm: Slurm) -> None:
     session = site.start_inference(trouble="tiny.data=sleep")
     site.house.wait_for_trouble(session)
     slurm.cancel_all()
-    ran = site.house.end(session, timeout=60)
+    ran = site.house.end(session)
     reason = ran.record().step("data_and_model").reason
     assert ran.code == 17 and reason is not None and "(CANCELLED)" in reason, ran.output
     refused = site.infer(partition="nope")

@@ -229,7 +229,7 @@ def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: st
     session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep")
     campus.house.wait_for_trouble(session)
     trouble(campus)
-    ran = campus.house.end(session, timeout=60)
+    ran = campus.house.end(session)
     assert ran.code == 17, ran.output
     name = campus.hosts.hosts[1].name
     assert failure(ran).startswith(f"{name}: ") and expected in failure(ran), failure(ran)
@@ -265,9 +265,9 @@ def test_an_end_of_the_session_leaves_nothing_on_any_host(
     job = campus.house.job("training/tiny/2x1/round1")
     assert f"{job}  running " in ask_jobs("list")[1]
     os.kill(session.pid, number)
-    campus.house.end(session, timeout=30)
+    campus.house.end(session)
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
-    assert campus.house.becomes_empty(5)
+    assert campus.house.becomes_empty()
     assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
     if number is signal.SIGKILL:
         known_as_lost(job, "ssh", [host.name for host in campus.hosts.hosts], ask_jobs)
@@ -293,8 +293,8 @@ def test_an_end_of_the_session_leaves_nothing_where_nothing_ran_yet(campus: Camp
     campus.house.wait_for_trouble(session)
     assert not campus.is_empty(0), "the second host is connected"
     os.kill(session.pid, number)
-    campus.house.end(session, timeout=30)
-    assert campus.is_empty() and campus.house.becomes_empty(5)
+    campus.house.end(session)
+    assert campus.is_empty() and campus.house.becomes_empty()
 
 
 def test_two_sessions_on_the_same_hosts(campus: Campus, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import PASSES
 from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.forked_session import SETTLED, fork_session
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
@@ -166,7 +167,7 @@ class House:
             **{"preexec_fn": _hear_a_lost_terminal, **popen},
         )
 
-    def end(self, session: subprocess.Popen[str], timeout: float = 600, results: str = "results") -> Ran:
+    def end(self, session: subprocess.Popen[str], timeout: float = 5 * PATIENCE, results: str = "results") -> Ran:
         """Wait for a session."""
         output, _ = session.communicate(timeout=timeout)
         return Ran(session.returncode, output, (self.root / results / "latest").resolve())
@@ -180,7 +181,7 @@ class House:
         """Appears when trouble begins."""
         return self.root / "trouble.mark"
 
-    def wait_for_trouble(self, session: subprocess.Popen[str], timeout: float = 60) -> None:
+    def wait_for_trouble(self, session: subprocess.Popen[str], timeout: float = PATIENCE) -> None:
         """Return when ordered trouble has begun."""
         deadline = time.monotonic() + timeout
         while not self.mark.exists():
@@ -208,9 +209,9 @@ class House:
         except psutil.Error:
             return False
 
-    def becomes_empty(self, seconds: float) -> bool:
-        """Whether all of the house's processes end within `seconds`."""
-        deadline = time.monotonic() + seconds
+    def becomes_empty(self) -> bool:
+        """Whether all of the house's processes end, however busy the machine is."""
+        deadline = time.monotonic() + PATIENCE
         while self.processes():
             if time.monotonic() > deadline:
                 return False

@@ -51,7 +51,7 @@ def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
     house.add_case("boast", flops=1000)
     trouble = ",".join(f"{case}.{fault}" for case, fault in FAULTS.items())
     ran = house.run("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble)
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
     return BadDay(
         house,
         ran,

@@ -100,7 +100,7 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
     module.write_text(module.read_text() + "\n\nimport os\n\nos._exit(0)\n")
     ran = house.run()
     assert ran.code == 17 and "ERROR: the session was ended before its end" in ran.output
-    assert house.becomes_empty(5)  # the kernel ends what it had split off
+    assert house.becomes_empty()  # the kernel ends what it had split off
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_an_engine_is_another_users_process(open_house: House, isolation: str) -
     (message,) = [line for line in (ran.case_dir() / "worker.log").read_text().splitlines() if line.startswith("SPY: ")]
     assert message.startswith("SPY: uid 65534 65534, groups [65534]; PermissionError; "), message
     assert message.endswith("PermissionError") and "the labels" not in message
-    assert house.becomes_empty(10)
+    assert house.becomes_empty()
 
 
 @pytest.mark.parametrize("user, expected", [("root", "that user is root"), ("nobody-of-that-name", "no such user")])

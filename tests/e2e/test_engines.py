@@ -41,7 +41,7 @@ def test_loader_processes_load_and_leave(house: House) -> None:
     """A forked loader once waited for a lock that a thread of the case's process held."""
     ran = house.run("--set", "num_workers=2", "--step-timeout", "60")
     assert ran.code == 0, ran.output
-    assert house.becomes_empty(10)
+    assert house.becomes_empty()
 
 
 ROAMING = """

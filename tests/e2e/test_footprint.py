@@ -66,7 +66,7 @@ def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> Non
     house.wait_for_trouble(session)
     session.kill()
     session.communicate()
-    assert house.becomes_empty(15)
+    assert house.becomes_empty()
     assert left_in_the_end(bare) == ["home", "tmp"]
 
 
@@ -81,7 +81,7 @@ def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, k
         agent = house.agent()
         (agent if killed == "agent" else session).kill()
     session.communicate()
-    assert house.becomes_empty(15)
+    assert house.becomes_empty()
     assert left_in_the_end(bare) == ["home", "tmp"]
 
 

@@ -58,7 +58,7 @@ def kept(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
         monkeypatch.setenv("TMPDIR", temporary)
         yield house
         assert (content(house.root / ".git"), git(house.root, "diff")) == before
-        until(lambda: not list(Path(temporary).glob(f"{PREFIX}*")), "the gate's folders to go", 60)
+        until(lambda: not list(Path(temporary).glob(f"{PREFIX}*")), "the gate's folders to go")
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -90,7 +90,7 @@ def test_a_session_that_is_killed_leaves_nothing_and_no_pass(kept: House) -> Non
     assert list(Path(os.environ["TMPDIR"]).glob(f"{PREFIX}*"))
     os.kill(session.pid, signal.SIGKILL)
     assert json.loads(record.read_text())["verdict"]["kind"] == "ERROR"
-    assert kept.becomes_empty(60), kept.processes()
+    assert kept.becomes_empty(), kept.processes()
 
 
 def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> None:

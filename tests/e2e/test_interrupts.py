@@ -38,8 +38,8 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     for _ in range(2 if number is signal.SIGHUP else 1):  # the kernel sends it, and so does the shell
         os.kill(session.pid, number)
         time.sleep(0.05)
-    ran = house.end(session, timeout=60)
-    assert house.becomes_empty(5)
+    ran = house.end(session)
+    assert house.becomes_empty()
     assert ran.code == 2, ran.output
     kind, reasons = ran.verdict()
     assert (kind, reasons) == ("ERROR", f"interrupted in step {step}")
@@ -69,7 +69,7 @@ def test_an_interrupt_between_a_cases_tests(house: House, suite: str, place: str
     ran = house.run("-p", "interrupts", suite=suite)
     assert ran.code == 2, ran.output
     ends_with(ran, f"interrupted in {place}", suite)
-    assert "were selected" not in ran.output and house.becomes_empty(5)
+    assert "were selected" not in ran.output and house.becomes_empty()
 
 
 SUBMITTING = """
@@ -94,8 +94,8 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
     for _ in range(3):
         session.send_signal(signal.SIGINT)
         time.sleep(0.05)
-    ran = house.end(session, timeout=30)
-    assert house.becomes_empty(5)
+    ran = house.end(session)
+    assert house.becomes_empty()
     assert ran.code == 2, ran.output
     ends_with(ran, "interrupted in step")
     (suite,) = suites(house.root / "junit.xml").values()
@@ -126,8 +126,8 @@ def test_kill_of_the_session_ends_the_case_too_and_frees_its_device(
         other = house.run("--device-wait=0", "--results-dir=others")
         assert other.code == 4 and f"of vendor fake is in use by process {session.pid} of" in other.output
     session.kill()
-    assert house.becomes_empty(15)
-    session.communicate(timeout=5)
+    assert house.becomes_empty()
+    session.communicate()
     if "call" in trouble:
         assert house.run("--device-wait=0", "--no-header", "-q").code == 0
 
@@ -141,7 +141,7 @@ def test_a_reader_who_leaves_costs_nothing(house: House) -> None:
     ran = Ran(0, "", (house.root / "results/latest").resolve())
     assert ran.verdict()[0] == "PASS"
     assert (ran.run_dir / "report.html").exists() and (house.root / "b.json").exists()
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
 
 
 def test_a_session_without_standard_output(house: House) -> None:

@@ -32,4 +32,4 @@ def test_a_training_whose_session_crashed_is_known_as_lost(house: House, ask_job
     code, output = ask_jobs("status", job)
     assert code == 1 and " lost " in output and "training/tiny/1x1" in output
     assert ask_jobs("stop", job) == (0, f"{job}  lost\n")
-    assert house.becomes_empty(15)
+    assert house.becomes_empty()

@@ -18,7 +18,7 @@ def watched(house: House, monkeypatch: pytest.MonkeyPatch, mood: str) -> tuple[s
     record = ran.record()
     assert record.engine is not None and record.verdict is not None
     assert record.monitoring is not None
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
     for failure in record.monitoring.failures:
         assert failure.split()[0] in ran.output
     return str(record.verdict.kind), record.monitoring

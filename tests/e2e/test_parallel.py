@@ -50,7 +50,7 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     page = (ran.run_dir / "report.html").read_text()
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3
-    assert two_devices.becomes_empty(5)
+    assert two_devices.becomes_empty()
 
 
 def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
@@ -92,7 +92,7 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
         assert (kind, reasons[:19]) == ("ERROR", "interrupted in step")
         assert f"ERROR  inference/{case} " in ran.output
     clean(ran)
-    assert two_devices.becomes_empty(5)
+    assert two_devices.becomes_empty()
 
 
 def test_a_device_list_of_the_user_is_kept_to(two_devices: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_more_workers_than_devices_are_refused(house: House) -> None:
     ran = house.run("-n", "2")
     one_line_answer(ran, "more workers than devices: vendor fake has 1 here, so -n may be at most 1, not 2")
     assert not (house.root / "results").exists()
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
 
 
 def test_a_usage_error_is_one_line_here_too(house: House) -> None:

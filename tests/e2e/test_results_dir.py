@@ -22,7 +22,7 @@ def test_full_from_the_start(house: House, make_disk: MakeDisk) -> None:
     fill(disk)
     ran = house.run("--results-dir", str(disk / "results"))
     answer(ran, "No space left on device")
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
 
 
 @pytest.mark.parametrize("kib", [8, 12])
@@ -30,7 +30,7 @@ def test_full_in_mid_run(house: House, make_disk: MakeDisk, kib: int) -> None:
     disk = make_disk(kib)
     ran = house.run("--results-dir", str(disk), "--set", "batch_size=4", "--repeat=60")
     answer(ran, "No space left on device")
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
 
 
 def test_full_when_the_record_is_written(house: House, make_disk: MakeDisk) -> None:
@@ -42,7 +42,7 @@ def test_full_when_the_record_is_written(house: House, make_disk: MakeDisk) -> N
     for process in house.processes():
         if process.pid != session.pid and process.ppid() == session.pid:
             process.kill()
-    answer(house.end(session, timeout=30), "No space left on device")
+    answer(house.end(session), "No space left on device")
 
 
 def test_results_dir_is_a_file(house: House) -> None:

@@ -19,7 +19,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Ran:
     house = House(tmp_path_factory.mktemp("finished") / "house", trained)
     ran = house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training"))
     assert ran.training("1x1").runs[0].checkpoints, ran.output
-    assert house.becomes_empty(10)
+    assert house.becomes_empty()
     return ran
 
 
@@ -30,7 +30,7 @@ def test_resumes_to_the_very_same_weights(house: House, finished: Ran, scale: st
     house.wait_for_trouble(killed)
     killed.kill()
     broken = house.end(killed)
-    assert house.becomes_empty(15)
+    assert house.becomes_empty()
     assert whole.run_dir != broken.run_dir
     house.mark.unlink()
     again = house.end(house.start(*CHECKPOINTED, "-k", scale, "--resume", str(broken.run_dir), suite="training"))

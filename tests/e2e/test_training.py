@@ -28,7 +28,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, Ran]:
     house = House(tmp_path_factory.mktemp("training") / "house")
     options = ("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json")
     ran = house.run(*options, vendor="cpu", suite="training")
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()
     return house, ran
 
 

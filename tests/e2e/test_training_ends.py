@@ -17,8 +17,8 @@ def test_an_end_of_the_session_ends_the_ranks(house: House, number: signal.Signa
     session = house.start("--vendor", "cpu", "-k", "1x2", suite="training", trouble="tiny.rank1.step20=hang")
     house.wait_for_trouble(session)
     os.kill(session.pid, number)
-    ran = house.end(session, timeout=30)
-    assert house.becomes_empty(15)
+    ran = house.end(session)
+    assert house.becomes_empty()
     if number is signal.SIGKILL:
         return
     assert ran.code == 2, ran.output
@@ -34,8 +34,8 @@ def test_a_killed_agent_takes_its_ranks_along(house: House) -> None:
     house.wait_for_trouble(session)
     agent = house.agent()
     agent.kill()
-    ran = house.end(session, timeout=30)
-    assert house.becomes_empty(15)
+    ran = house.end(session)
+    assert house.becomes_empty()
     assert ran.code == 17 and ran.training("1x2").verdict is not None, ran.output
 
 
@@ -63,7 +63,7 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
     ran = house.end(session)
     assert ran.code not in (0, 1), ran.output
     assert "rank 0: OSError: [Errno 2" in ran.output and "rank0.jsonl" in ran.output, "its own event log is full"
-    assert house.becomes_empty(10)
+    assert house.becomes_empty()
     clean(ran)
 
 

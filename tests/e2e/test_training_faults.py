@@ -46,7 +46,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         trouble += [f"{case}.rank1.step10=flood", f"{case}.rank1.step20={end}"]
     options = ("-k", "TestFault and 1x2", "--hang-timeout", "5", "--setup-timeout", "12")
     ran = house.run(*options, vendor="cpu", suite="training", trouble=",".join(trouble))
-    assert house.becomes_empty(10)
+    assert house.becomes_empty()
     return ran
 
 

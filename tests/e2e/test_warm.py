@@ -30,4 +30,4 @@ def test_no_case_pays_for_the_imports_of_another(house: House, as_users_do: bool
     assert not (forked and as_users_do)
     assert f" {session.pid} {forked} True " in warm
     assert warm.endswith(" torch") or forked  # it began with that, before the session had found its suites
-    assert house.becomes_empty(5)
+    assert house.becomes_empty()

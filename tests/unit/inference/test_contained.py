@@ -133,12 +133,12 @@ def test_a_container_that_comes_late_is_removed(tmp_path: Path) -> None:
     referee = subprocess.Popen(
         [sys.executable, "-c", REFEREE, container.engine, str(tmp_path)], env=environment, start_new_session=True
     )
-    until(lambda: list(tmp_path.glob("engine-*/socket")), "it to begin", 20)
+    until(lambda: list(tmp_path.glob("engine-*/socket")), "it to begin")
     time.sleep(0.5)
     os.kill(referee.pid, signal.SIGKILL)
     referee.wait()
     try:
-        until((tmp_path / "removed").exists, "it to be removed", 15)
+        until((tmp_path / "removed").exists, "it to be removed")
     finally:
         os.killpg(referee.pid, signal.SIGKILL)
 
@@ -155,7 +155,7 @@ def first_process(code: str, *arguments: str, nested: bool = False) -> Iterator[
         if not arguments:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: children.read_text().split(), "the first process", 10)
+        until(lambda: children.read_text().split(), "the first process")
         yield int(children.read_text().split()[0])
     finally:
         process.kill()

@@ -34,7 +34,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
 from tests.unit.wall.test_wall import has_landlock
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("warm")
 IMPORTED = ("safetensors.torch", "proofmark.inference.engine.inside.main")
@@ -174,7 +174,7 @@ def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None
         made.rest()
     finally:
         made.close()
-    assert not psutil.wait_procs(group, timeout=20)[1]
+    assert not psutil.wait_procs(group, timeout=PATIENCE)[1]
 
 
 FORKS = """
