@@ -131,18 +131,10 @@ class SeedRun(Part):
     """One training from one seed."""
 
     SPEEDS = frozenset(
-        {
-            "e2e_seconds",
-            "init_seconds",
-            "train_seconds",
-            "no_eval_seconds",
-            "pure_compute_seconds",
-            "rates",
-            "pace",
-            "split",
-        }
-        | {"train_began", "train_ended", "epochs", "notes"}
+        {"e2e_seconds", "init_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds", "rates", "split"}
+        | {"train_began", "train_ended", "epochs", "notes", "pace"}
     )
+    ADDED = frozenset({"pace"})
 
     seed: int | None
     started: float = Field(description="seconds since the epoch")

@@ -46,14 +46,8 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
     yield VerdictKind.INSUFFICIENT, _of_a_log(record) if record.read_from else []
     yield VerdictKind.INSUFFICIENT, _too_few(record)
-    disturbed = [
-        *_untrained(record),
-        *_too_fast(record),
-        *_disturbances(record),
-        *_uneven(record),
-        *_contention(record),
-    ]
-    yield VerdictKind.AMBIGUOUS, disturbed
+    disturbed = [*_disturbances(record), *_uneven(record), *_contention(record)]
+    yield VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *disturbed]
 
 
 def _named(record: TrainingRecord, run: SeedRun) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.record.parts import Rate
 from proofmark.training.logs.pace import PARTS, pace_of
 from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.verdict import stages
+from proofmark.verification.again import faults
+from tests.training_records import make_run, make_training
 
 GROUP = 320
 """Samples of ten steps, which a rank tells of at once."""
@@ -51,6 +59,15 @@ def test_a_rank_whose_samples_do_not_grow() -> None:
     log = log_of([1.0] * 20)
     log.take([{**log.last["steps"], "samples": 0, "compute_seconds": 40.0}])
     assert pace_of(log) is None
+
+
+def test_a_record_from_before_there_were_paces_is_judged_by_its_logs(tmp_path: Path) -> None:
+    """So is one that was made to say nothing of it."""
+    uneven = Rate(value=100.0, stdev=9.0, min=90.0, max=110.0)
+    record, made = make_training(make_run()), make_training(make_run(pace=uneven))
+    suite: Any = SimpleNamespace(collect=lambda *_: made, held_logs=lambda _: (), stages=stages, figures=figures)
+    (found,) = faults(suite, record, tmp_path)
+    assert found.startswith("its verdict is PASS, and its figures give AMBIGUOUS: its compute by parts of the training")
 
 
 @given(st.lists(st.floats(-10, 1000, allow_nan=False), max_size=40))
