@@ -216,7 +216,7 @@ class Connection:
         assert self._process
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1)
-        await asyncio.sleep(0.05)  # for the last of its errors
+        await asyncio.wait(self._tasks[:1], timeout=1)  # for the last of its errors; another may hold the pipe
         code = self._process.returncode
         if reason := self._stderr_line():
             return reason
