@@ -77,6 +77,8 @@ class Connection:
             await asyncio.wait_for(self._greeting(), timeout)
         except TimeoutError:
             self.lost = f"no answer within {timeout:g} s, `answer_timeout`"
+        except EOFError:
+            self.lost = await self._why_ended()
         except HostError as error:
             self.lost = str(error)
         except ValueError:  # a line without an end
@@ -135,9 +137,11 @@ class Connection:
             task.cancel()
         if self._process.stdin:
             self._process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
-        await self._process.end()
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
+        finally:
+            await self._process.end()
         for task in self._tasks[:1]:
             task.cancel()
         self.lost = self.lost or "closed"
@@ -158,7 +162,7 @@ class Connection:
             read += len(line)
             if read > MOST_CHATTER:
                 raise HostError(NO_FAR_END)
-        raise HostError(await self._why_ended())
+        raise EOFError
 
     async def _listen(self) -> None:
         """Take frames until there are none."""
@@ -203,7 +207,7 @@ class Connection:
             self._process.stdin.write(frame)
             await self._process.stdin.drain()
         except (ConnectionError, RuntimeError):
-            await asyncio.sleep(0.1)  # the listener knows better why
+            await asyncio.wait(self._tasks[1:2], timeout=3)  # the listener knows better why
             raise HostError(self.lost or "the connection was cut") from None
 
     async def _listen_to_errors(self) -> None:

@@ -95,5 +95,9 @@ class LocalProcess:
     async def end(self) -> None:
         """Kill it and its group, if it hasn't ended, and close its pipes: what it has started may hold them."""
         self.kill()
-        await self.wait()
-        self._transport.close()
+        try:
+            await self.wait()
+        finally:
+            if self.stdin and self.stdin.transport.get_write_buffer_size():
+                self.stdin.transport.abort()  # closing waits for a reader, who may be another
+            self._transport.close()

@@ -47,9 +47,12 @@ def refuse_unusable(key: Path) -> None:
     """
     program()
     _refuse_unread(key, "--sign")
-    with tempfile.TemporaryDirectory(prefix="proofmark-") as folder:
-        Path(folder, MANIFEST).write_text("whether the key signs\n")
-        sign(Path(folder), key)
+    try:
+        with tempfile.TemporaryDirectory(prefix="proofmark-") as folder:
+            Path(folder, MANIFEST).write_text("whether the key signs\n")
+            sign(Path(folder), key)
+    except OSError as error:
+        raise UsageError(harmless(f"--sign {key}: cannot be tried: {error}")) from None
 
 
 def _refuse_unread(path: Path, option: str) -> None:

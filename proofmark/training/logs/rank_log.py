@@ -40,7 +40,7 @@ class RankLog:
     notes: Downsampled[tuple[Any, ...]] = field(default_factory=Downsampled)
     epochs: Downsampled[Epoch] = field(default_factory=Downsampled)
     checkpoints: Downsampled[int] = field(default_factory=Downsampled)
-    computed: Downsampled[tuple[int, float]] = field(default_factory=Downsampled)
+    computed: Downsampled[tuple[int, int, float]] = field(default_factory=Downsampled)
     checks: dict[str, Check] = field(default_factory=dict)
     isolation: Isolation | None = None
     corrupt: int = 0
@@ -83,7 +83,7 @@ class RankLog:
         if kind == "steps":
             self.losses.extend(list(enumerate(event["losses"], event["first"])))
             self.notes.extend([(*_noted(event), event["losses"][-1])])
-            self.computed.extend([(event["samples"], event["compute_seconds"])])
+            self.computed.extend([(event["step"], event["samples"], event["compute_seconds"])])
         elif kind == "evaluation":
             self.evaluations.extend([event])
         elif kind in ("epoch_begin", "train_end"):

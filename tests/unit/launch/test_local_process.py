@@ -60,3 +60,23 @@ def test_a_host_that_refuses_in_a_pipe_that_stays_open() -> None:
 
     with pytest.raises(HostError, match="denied"):
         asyncio.run(asyncio.wait_for(opened(), 25))
+
+
+def test_an_end_that_is_cancelled_leaves_no_pipe() -> None:
+    async def left() -> int:
+        before = len(os.listdir("/proc/self/fd"))
+        pipe = asyncio.subprocess.PIPE
+        command = ["sh", "-c", "exec 3<&0; setsid sleep 5 <&3 3<&- & exit 0"]
+        process = await LocalProcess.start(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        assert process.stdin is not None
+        process.stdin.write(bytes(1 << 20))
+        end = asyncio.ensure_future(process.end())
+        await asyncio.sleep(0)
+        end.cancel()
+        await asyncio.wait([end])
+        await process.wait()
+        await process.end()
+        await asyncio.sleep(0.1)
+        return len(os.listdir("/proc/self/fd")) - before
+
+    assert asyncio.run(left()) <= 1, "what asyncio itself keeps to watch for ends"

@@ -23,13 +23,13 @@ GROUP = 320
 """Samples of ten steps, which a rank tells of at once."""
 
 
-def log_of(groups: Iterable[float], before: float = 0.0) -> RankLog:
+def log_of(groups: Iterable[float], before: float = 0.0, size: int = 10) -> RankLog:
     """Of a rank that computes its groups of steps in so many seconds each, after others before."""
     log, seconds = RankLog(0), before
     shared = {"event": "steps", "first": 1, "losses": [1.0], "learning_rate": 0.1, "epoch": 0, "time": 0.0}
     for number, took in enumerate(groups, 1):
         seconds += took
-        log.take([{**shared, "step": 10 * number, "samples": GROUP * number, "compute_seconds": seconds}])
+        log.take([{**shared, "step": size * number, "samples": 32 * size * number, "compute_seconds": seconds}])
     return log
 
 
@@ -53,6 +53,16 @@ def test_another_pace_from_the_middle_on() -> None:
 )
 def test_too_little_for_a_pace(groups: list[float]) -> None:
     assert pace_of(log_of(groups)) is None
+
+
+@pytest.mark.parametrize("steps", [21, 52, 54])
+def test_too_few_steps_for_a_pace(steps: int) -> None:
+    """Whose own scatter would be told as the machine's: the last part may be a single step."""
+    size = 1 if steps == 21 else 10
+    log, last = log_of([5.0 * size] * (steps // size), size=size), steps % size
+    if last:
+        log.take([{**log.last["steps"], "step": steps, "samples": 32 * steps, "compute_seconds": 5.0 * steps + 1.0}])
+    assert pace_of(log) is None
 
 
 def test_a_rank_whose_samples_do_not_grow() -> None:

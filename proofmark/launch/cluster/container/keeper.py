@@ -50,6 +50,8 @@ class Keeper:
                 self.process.stdin.write(b"removed\n")
                 await self.process.stdin.drain()
             self.process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), ENDING)
-        await self.process.end()
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), ENDING)
+        finally:
+            await self.process.end()
