@@ -176,7 +176,7 @@ def test_the_optimiser_goes_on(chance: random.Random) -> None:
     weights = trained_like(graph, 11)
     parent, optimiser = stepping(graph, weights)
     step(parent, optimiser)
-    drawn = random_growth(graph, chance, [kind for kind in KINDS if kind is not Wider])
+    drawn = random_growth(graph, chance, [kind for kind in KINDS if kind is not Wider], attempts=1000)
     assert drawn is not None
     operation, _ = drawn
     child = inherit(graph, [operation], parent.weights(), momentum_of(parent, optimiser))
