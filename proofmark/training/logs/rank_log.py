@@ -80,10 +80,11 @@ class RankLog:
         self._damaged += [damage] if self.corrupt <= NAMED else []
 
     def _follow(self, kind: str, event: Event) -> None:
+        if kind in ("steps", "pace"):
+            self.computed.extend([(event["step"], event["samples"], event["compute_seconds"])])
         if kind == "steps":
             self.losses.extend(list(enumerate(event["losses"], event["first"])))
             self.notes.extend([(*_noted(event), event["losses"][-1])])
-            self.computed.extend([(event["step"], event["samples"], event["compute_seconds"])])
         elif kind == "evaluation":
             self.evaluations.extend([event])
         elif kind in ("epoch_begin", "train_end"):

@@ -149,6 +149,7 @@ RANK_KINDS: dict[str, Any] = {
     "train_begin": _TrainBegin,
     "epoch_begin": _Epoch,
     "steps": _Steps,
+    "pace": _Totals,
     "evaluation": _Evaluation,
     "check": Annotated[Typed, fits(Check), AfterValidator(_said_in_a_line)],
     "confirmation": _Confirmation,

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from proofmark.training.ranks.stepper import Stepper
 
 
+PACE_NS, PACE_SHARE = 250_000_000, 100
+"""After so much compute, and after so small a share of all of it, a rank notes how far that has come."""
+
+
 class NonFiniteLoss(StepError):
     """The training diverged."""
 
@@ -60,6 +64,7 @@ class Account:
         self._heartbeat = heartbeat
         self._losses: list[torch.Tensor] = []
         self._last_alone = last_alone
+        self._pace_due = 0
 
     def alive(self, phase: str) -> None:
         """Give a sign of life."""
@@ -96,9 +101,17 @@ class Account:
             self.log.write("diverged", step=bad)
             raise NonFiniteLoss(f"the loss of step {bad} is not a finite number")
 
+    def write_pace(self) -> None:
+        """Note how far rank 0's compute has come, if that was not noted for long: losses are noted as seldom as a
+        vendor's `log_freq` has it. Who keeps the last loss alone is held to no pace."""
+        if self.place.rank == 0 and not self._last_alone and self.clock.parts["compute"] >= self._pace_due:
+            self.write_totals("pace")
+
     def write_totals(self, kind: str, **fields: Any) -> None:
         """Every figure of the clock, as sums since training began."""
         at = self.position
         total = {"epoch": at.epoch, "step": at.steps, "samples": at.samples}
         communication = self.stepper.communication.totals()
         self.log.write(kind, **total, **self.clock.seconds(), communication=communication, **fields)
+        computed = self.clock.parts["compute"]
+        self._pace_due = computed + max(PACE_NS, computed // PACE_SHARE)

@@ -218,6 +218,8 @@ class Trainer:
         at.batch += 1
         if at.steps % self._noted == 0 or at.steps == 1:
             account.write_losses()
+        else:
+            account.write_pace()
 
     def _due(self, before: int, epoch_ended: bool) -> bool:
         """Whether to evaluate: after each epoch, or where a step has passed the interval between two evaluations."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Rate
 from proofmark.training.logs.pace import PARTS, pace_of
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outcome.verdict import stages
+from proofmark.training.ranks.account import Account, Position
+from proofmark.training.ranks.clock import Clock
 from proofmark.verification.again import faults
 from tests.training_records import make_run, make_training
 
@@ -23,10 +28,10 @@ GROUP = 320
 """Samples of ten steps, which a rank tells of at once."""
 
 
-def log_of(groups: Iterable[float], before: float = 0.0, size: int = 10) -> RankLog:
+def log_of(groups: Iterable[float], before: float = 0.0, size: int = 10, event: str = "steps") -> RankLog:
     """Of a rank that computes its groups of steps in so many seconds each, after others before."""
     log, seconds = RankLog(0), before
-    shared = {"event": "steps", "first": 1, "losses": [1.0], "learning_rate": 0.1, "epoch": 0, "time": 0.0}
+    shared = {"event": event, "first": 1, "losses": [1.0], "learning_rate": 0.1, "epoch": 0, "time": 0.0}
     for number, took in enumerate(groups, 1):
         seconds += took
         log.take([{**shared, "step": size * number, "samples": 32 * size * number, "compute_seconds": seconds}])
@@ -39,6 +44,33 @@ def test_one_pace(before: float) -> None:
     pace = pace_of(log_of([9.0, *[0.25] * 100], before))
     assert pace is not None and pace.noise is not None
     assert (pace.value, pace.noise) == pytest.approx((GROUP / 0.25, 0.0), abs=1e-6)
+
+
+def test_a_pace_without_losses() -> None:
+    """Of a `log_freq` that is longer than the training."""
+    groups = [1.0, *[0.26] * 30, *[0.36] * 30]
+    assert pace_of(log_of(groups, event="pace")) == pace_of(log_of(groups))
+
+
+@pytest.mark.parametrize(("rank", "last_alone"), [(0, False), (1, False), (0, True)])
+def test_compute_is_noted_as_it_goes(tmp_path: Path, rank: int, last_alone: bool) -> None:
+    """Each quarter of a second, and less often the longer it has lasted: a log stays short."""
+    position, log = Position(), EventLog(tmp_path / "rank0.jsonl")
+    clock, place = Clock(lambda: None), SimpleNamespace(rank=rank, world=2)
+    stepper: Any = SimpleNamespace(communication=SimpleNamespace(totals=lambda: None))
+    account = Account(log, lambda *_: None, clock, place, stepper, position, last_alone)  # type: ignore[arg-type]
+    for step in range(1, 20_001):
+        position.steps, position.samples = step, 32 * step
+        clock.parts["compute"] += 50_000_000
+        account.write_pace()
+    log.close()
+    noted = [event["step"] for event in read_events(log.path, RANK_EVENTS)]
+    if rank or last_alone:
+        assert not noted
+    else:
+        assert noted[:3] == [1, 6, 11]
+        assert noted[-1] - noted[-2] == pytest.approx(200, abs=2)
+        assert len(noted) == pytest.approx(100 + 100 * math.log(1000 / 25), rel=0.05)
 
 
 def test_another_pace_from_the_middle_on() -> None:
