@@ -209,9 +209,11 @@ def of_version(raw: Any, path: Path, versions: Collection[int]) -> dict[str, Any
     """A record's plain value, if it is of one of these schema versions.
 
     Raises:
-        UsageError: it is of another.
+        UsageError: it is of another, or no record.
     """
-    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or "schema_version" not in raw:
+        raise UsageError(f"{path}: not a run record: it has no schema_version")
+    version = raw["schema_version"]
     if not isinstance(version, int) or version not in versions:
         known = " and ".join(map(str, sorted(versions)))
         raise UsageError(f"{path}: schema version {version!r:.80}, this Proofmark reads {known}")

@@ -162,10 +162,14 @@ def _without_the_sessions_job() -> list[str]:
 
 async def _output(*command: str) -> str:
     """What a short command of Slurm's prints; nothing if it fails."""
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    ran = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=nothing)
-    output, _ = await ran.communicate()
-    return output.decode("utf-8", "replace").strip()
+    asked = await LocalProcess.start(command, stdout=PIPE)
+    try:
+        assert asked.stdout
+        printed = await asked.stdout.read()
+        await asked.wait()
+    finally:
+        await asked.end()
+    return printed.decode("utf-8", "replace").strip()
 
 
 def _short(said: str) -> str:

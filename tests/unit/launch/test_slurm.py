@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.launchers import slurm
 from proofmark.launch.launchers.slurm import TRIES, Slurm
+from tests.waiting import until
 
 SALLOC = "import sys; print('salloc: Granted job allocation 7', file=sys.stderr, flush=True); sys.stdin.read()"
 
@@ -83,3 +86,25 @@ def test_a_session_within_a_job_gives_none_of_its_bounds_on(
     unset = {name for flag, name in zip(before[1::2], before[2::2], strict=True) if flag == "-u"}
     assert before[0] == "env" and {"SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK"} <= unset
     assert not {"SLURM_CONF", "OTHER"} & unset and "--cpu-bind=none" in after
+
+
+def test_what_a_command_of_slurms_prints() -> None:
+    assert asyncio.run(slurm._output(sys.executable, "-c", "print('NodeAddr=10.0.0.1')")) == "NodeAddr=10.0.0.1"
+    assert asyncio.run(slurm._output(sys.executable, "-c", "raise SystemExit('no such node')")) == ""
+
+
+def test_a_command_that_nobody_waits_for_any_more_ends(tmp_path: Path) -> None:
+    """As it does where a session ends while a controller does not answer."""
+    said = tmp_path / "pid"
+    hangs = f"import os, pathlib, time; pathlib.Path({str(said)!r}).write_text(str(os.getpid())); time.sleep(3600)"
+
+    async def cancelled() -> int:
+        asked = asyncio.create_task(slurm._output(sys.executable, "-c", hangs))
+        await asyncio.to_thread(until, lambda: said.is_file() and said.read_text(), "the command's beginning")
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        return int(said.read_text())
+
+    pid = asyncio.run(cancelled())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -40,10 +40,10 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
     "change, expected",
     [
         (lambda raw: raw | {"schema_version": 1}, "schema version 1"),
-        (lambda raw: {k: v for k, v in raw.items() if k != "schema_version"}, "schema version None"),
+        (lambda raw: {k: v for k, v in raw.items() if k != "schema_version"}, "not a run record: it has no schema"),
         (lambda raw: raw | {"colour": "red"}, "not a run record"),
         (lambda raw: {k: v for k, v in raw.items() if k != "accuracy"}, "not a run record"),
-        (lambda raw: [raw], "schema version None"),
+        (lambda raw: [raw], "not a run record: it has no schema"),
         (lambda raw: raw | {"seconds": "NaN"}, "seconds: "),
         (lambda raw: raw | {"seconds": float("nan")}, "NaN is not a finite number"),
         (lambda raw: raw | {"seconds": 10**30}, "larger than 64 bits"),
