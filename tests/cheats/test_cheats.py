@@ -165,6 +165,10 @@ def ran_trainings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         (suite / f"{path.stem}.yaml").write_text(yaml.safe_dump(task))
         test = "from suites.training import test_tiny\n\n\nclass TestCheat(test_tiny.TestTiny):\n    pass\n"
         (suite / f"test_{path.stem}.py").write_text(test)
+        if config := named(path).get("CONFIG"):
+            written = package / "configs" / "training" / path.stem / "1x1.yaml"
+            written.parent.mkdir(parents=True)
+            written.write_text(config)
     with (package / "__init__.py").open("a") as stream:
         stream.write(ADAPTERS)
     OwnKey(house.cache)  # there is something to be read

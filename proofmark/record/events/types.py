@@ -27,7 +27,10 @@ from proofmark.wall.isolation import Isolation
 Event = dict[str, Any]
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Items = Annotated[int, Field(ge=1, lt=1 << 63)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 20)]
+"""What is no count of data: processes, devices, trials, the samples of a step."""
+
 Seconds = Annotated[float, Field(ge=0, lt=1e12)]
 Moment = Annotated[float, Field(ge=-62_135_596_800, lt=253_402_300_800)]
 """Seconds since the epoch, of the years 1 to 9999."""

@@ -11,13 +11,14 @@ from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of, how_far, identity_of
 from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Flops, Seal, Utilisation
+from proofmark.record.parts import Check, Flops, Seal, Utilisation
 from proofmark.record.provenance import Chip
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.digests import changed_since
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run
+from proofmark.training.outcome.checks import PLAN
 from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.outcome.figures import figures
 from proofmark.training.outcome.over_runs import olympic_mean, rates_over, tokens_over
@@ -113,10 +114,13 @@ def _rounds(
     A run that was cut off has no end, and may have no rank 0: its other ranks say why, and it is a run all the same.
     """
     runs, firsts, kept, damaged = list[SeedRun](), list[RankLog](), list[Isolation](), list[str]()
+    task: dict[str, Any] = {}
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
         run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes, config)
+        task = task or _task(run, ranks)
+        run = _of_task(run, ranks, task)
         firsts += [log for log in ranks[:1] if log.rank == 0]
         kept += [log.isolation for log in ranks if log.isolation]
         damaged += _damaged(f"round{number}", ranks)
@@ -124,11 +128,31 @@ def _rounds(
         for home in _further_servers(run):
             own = {**(end or {}), **ALONE}
             server, logs = collect_run(run_dir / f"round{number}" / home, event, own, nnodes, config)
-            servers.append(server)
+            servers.append(_of_task(server, logs, task))
             kept += [log.isolation for log in logs if log.isolation]
             damaged += _damaged(f"round{number}/{home}", logs)
         runs.append(run.model_copy(update={"servers": tuple(servers)}))
     return runs, firsts, kept, damaged
+
+
+def _task(run: SeedRun, ranks: Sequence[RankLog]) -> dict[str, Any]:
+    """What a run's first rank says of that which all of a case's runs have in common; nothing of one that failed."""
+    if run.failure is not None or not ranks:
+        return {}
+    last = ranks[0].last
+    counted = {"parameters": last.get("model", {}).get("parameters"), "FLOPs": last.get("flops", {}).get("counted")}
+    return {name.replace("_", " "): value for name, value in {**_said_by(ranks[0]), **counted}.items()}
+
+
+def _of_task(run: SeedRun, ranks: Sequence[RankLog], task: dict[str, Any]) -> SeedRun:
+    """The run, held to what the first one said: the record has that, and only a run that reached its target was
+    examined."""
+    own = _task(run, ranks)
+    unlike = [name for name in own if own[name] != task[name]]
+    if not unlike:
+        return run
+    what = f"its ranks say of its {', '.join(unlike)} something else than those of the first run"
+    return run.model_copy(update={"checks": (*run.checks, Check(PLAN, False, None, 0.0, what))})
 
 
 def _damaged(home: str, ranks: Iterable[RankLog]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def collect_run(
         samples=(finished or last).get("samples", 0),
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
-        rates=rates_of(first, times, resumed),
+        rates=None if failure else rates_of(first, times, resumed),
         pace=pace_of(first),
         **_of_first(first, to_end if converged else to_evaluation),
         ranks=tuple(figures_of(log) for log in ranks),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from proofmark.launch.rank_result import RankResult
 from proofmark.record.events.log import read_events
 from proofmark.training.logs.rank_log import RankLog
@@ -33,15 +35,19 @@ def _result(log: RankLog, world: int) -> RankResult | None:
     if not end or not window or not seconds or not end["samples"]:
         return None
     share = end["samples"] / world
-    return RankResult(
-        rank=log.rank,
-        node=log.node,
-        world=world,
-        steps=end["step"],
-        samples=share,
-        began=window[0],
-        ended=window[1],
-        seconds=seconds,
-        core=share / compute if compute else None,
-        metric=reached["metric"] if (reached := log.reached()) else None,
-    )
+    fields = {
+        "rank": log.rank,
+        "node": log.node,
+        "world": world,
+        "steps": end["step"],
+        "samples": share,
+        "began": window[0],
+        "ended": window[1],
+        "seconds": seconds,
+        "core": share / compute if compute else None,
+        "metric": reached["metric"] if (reached := log.reached()) else None,
+    }
+    try:
+        return RankResult.model_validate(fields)
+    except ValidationError:  # times that are none, by the rank's own word: its log says which
+        return None

@@ -12,6 +12,7 @@ from proofmark.record.events.types import (
     EventReader,
     Fields,
     InStep,
+    Items,
     Moment,
     OnHost,
     Positive,
@@ -167,7 +168,7 @@ class _Examined(Typed):
     samples: NotRequired[Count]
     of: NotRequired[Count]
     others: NotRequired[dict[Text, _Value]]
-    items: NotRequired[Positive]
+    items: NotRequired[Items]
     data: NotRequired[Annotated[dict[str, Any], part(Identity)]]
     steps: NotRequired[list[_Replayed]]
 

@@ -9,26 +9,32 @@ from proofmark.record.parts import Rate
 from proofmark.training.outcome.record import Rates, SeedRun
 
 
+def measured(runs: Sequence[SeedRun]) -> list[SeedRun]:
+    """The runs that rates are of: those that came to their end, and of these the ones that reached the target, where
+    one did. What a run has trained that missed it nobody has looked at: it is its ranks' word."""
+    ended = [run for run in runs if run.rates is not None and run.failure is None]
+    return [run for run in ended if run.converged] or ended
+
+
 def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
-    """All samples over all seconds of the runs that came to their end: those rates that each of them has.
+    """All samples over all seconds of the runs that were `measured`: those rates that each of them has.
 
     A log of others may not say how many samples; its runs count alike.
     """
-    measured = [run for run in runs if run.rates is not None]
-    found = {}
+    of, found = measured(runs), {}
     for name in Rates.model_fields:
-        known = [(run.samples or 1, each) for run in measured if (each := getattr(run.rates, name) or 0) > 0]
-        if known and len(known) == len(measured):
+        known = [(run.samples or 1, each) for run in of if (each := getattr(run.rates, name) or 0) > 0]
+        if known and len(known) == len(of):
             found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
     return found
 
 
 def tokens_over(runs: Sequence[SeedRun]) -> float | None:
-    """Tokens per item over the runs that came to their end, padding left out; None where one of them has no count."""
-    measured = [(run.samples or 0, run.tokens_per_item) for run in runs if run.rates is not None]
-    counted = [samples * each for samples, each in measured if each is not None]
-    samples = sum(samples for samples, _ in measured)
-    return sum(counted) / samples if samples and len(counted) == len(measured) else None
+    """Tokens per item over the runs that were `measured`, padding left out; None where one of them has no count."""
+    of = [(run.samples or 0, run.tokens_per_item) for run in measured(runs)]
+    counted = [samples * each for samples, each in of if each is not None]
+    samples = sum(samples for samples, _ in of)
+    return sum(counted) / samples if samples and len(counted) == len(of) else None
 
 
 def olympic_mean(values: Sequence[float]) -> float:

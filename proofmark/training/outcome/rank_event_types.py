@@ -61,7 +61,7 @@ class _Epoch(Typed):
 
 
 class _Adapted(Typed):
-    steps: list[Text]
+    steps: Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=64)]
 
 
 class _TrainBegin(Typed):

@@ -166,6 +166,8 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         longest, each = record.config.get("max_seq_length"), run.tokens_per_item
         if isinstance(longest, int) and each is not None and each > longest:
             reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
+        if (early := _ended_early(record, run)) is not None:
+            reasons.append(f"{name}{early}")
         evaluated = run.evaluations[-1].samples if run.evaluations and run.failure is None else run.samples
         if evaluated != run.samples and not record.read_from:
             reasons.append(f"{name}its last evaluation is after {evaluated} samples, and its end after {run.samples}")
@@ -176,6 +178,18 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             reasons.append(f"{name}it is said to have converged, but {below(record, said, run.samples)}")
     reasons += wrong_flops(record.flops, f"{record.item} and step")
     return reasons + impossible_utilisation(record.utilisation, record.chip)
+
+
+def _ended_early(record: TrainingRecord, run: SeedRun) -> str | None:
+    """What shows that a run which missed the target had not trained for as long as it might."""
+    items = record.dataset.items if record.dataset else None
+    epochs, limit = (record.config.get(key) for key in ("max_epoch", "max_samples_termination"))
+    if record.read_from or run.failure is not None or run.converged is not False or not items or not epochs:
+        return None
+    planned = min(items * epochs, limit or math.inf)
+    if run.samples >= planned:
+        return None
+    return f"it ended after {run.samples} samples, short of the target; it had {planned} to reach it"
 
 
 def _shortfalls(record: TrainingRecord) -> list[str]:
@@ -221,21 +235,37 @@ def _untrained(record: TrainingRecord) -> list[str]:
 
 
 def _too_fast(record: TrainingRecord) -> list[str]:
-    """Converging sooner than reference runs of the same global batch ever would is a change of the task."""
-    samples = reference_samples(record)
-    floor = soonest(samples, _interval(record)) if samples else None
+    """Converging sooner than reference runs ever would is a change of the task."""
+    found = held_to(record)
+    if found is None:
+        return []
+    batch, samples, floor = found
+    at = "" if batch == record.global_batch_size else f" at a global batch of {batch}"
     return [
-        f"{name}converged after {run.samples_to_target} samples, sooner than the reference runs"
+        f"{name}converged after {run.samples_to_target} samples, sooner than the reference runs{at}"
         f" ({', '.join(map(str, samples))}) allow ({floor:.0f})"
         for name, run in _trained(record)
-        if floor is not None and run.samples_to_target is not None and run.samples_to_target < floor
+        if run.samples_to_target is not None and run.samples_to_target < floor
     ]
 
 
-def reference_samples(record: TrainingRecord) -> list[int]:
-    """Samples to target of the reference runs at this global batch; empty if there are none."""
-    references = record.config.get("references") or {}
-    return list(references.get(str(record.global_batch_size), ()))
+def held_to(record: TrainingRecord) -> tuple[int, list[int], float] | None:
+    """The reference runs that a run must not be sooner than, by their global batch, and the fewest samples that they
+    allow; None where the case has none.
+
+    A vendor may choose another batch than theirs. With a larger one no fewer samples are needed, and with a smaller one
+    no fewer steps: so references of every batch say something of this one, and those that say most are taken.
+    """
+    size = record.global_batch_size or 0
+    slack = max(_interval(record), size)
+    found = []
+    for key, samples in (record.config.get("references") or {}).items():
+        if samples and key.isdecimal() and int(key):
+            found.append((soonest(samples, slack) * min(1.0, size / int(key)), int(key), list(samples)))
+    if not found:
+        return None
+    floor, batch, of = max(found)
+    return batch, of, floor
 
 
 def soonest(samples: Sequence[int], interval: float) -> float:

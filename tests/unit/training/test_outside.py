@@ -159,6 +159,15 @@ def left(folder: Path, tensors: dict[str, torch.Tensor], digest: str | None = No
     return event
 
 
+def test_an_examination_of_more_data_than_a_million_items_is_read(tmp_path: Path) -> None:
+    """As many as ImageNet's."""
+    log = EventLog(tmp_path / "agent.jsonl")
+    log.write("examined", items=1_281_167, samples=5000, of=50_000)
+    log.close()
+    (event,) = read_events(tmp_path / "agent.jsonl", AGENT_EVENTS)
+    assert event["event"] == "examined" and event["items"] == 1_281_167
+
+
 @pytest.mark.parametrize("digest, named", [("0" * 64, "000000000000"), ("", "none")])
 def test_weights_that_were_written_after_the_end_are_not_looked_at(tmp_path: Path, digest: str, named: str) -> None:
     event = left(tmp_path, {"few": torch.zeros(1)}, digest)

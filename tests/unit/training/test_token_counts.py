@@ -37,6 +37,7 @@ def collected(
             "init_end": {},
             "train_begin": {"steps": before // 25, "samples": before},
             "train_end": end,
+            "rank_end": {},
         }
         events = [{"event": kind, "time": 1.79e9, "clock": 1, **fields} for kind, fields in kinds.items()]
         path.write_text("".join(json.dumps(event) + "\n" for event in events))
@@ -52,7 +53,8 @@ def collected(
         }
         (folder / "noderank0/agent.jsonl").write_text(json.dumps(taken) + "\n")
     begun = {"event": "round_begin", "seed": 0, "time": 1.79e9, "clock": 0, "resume_from": of}
-    return collect_run(folder, begun, None, 1)[0]
+    ended = {"event": "round_end", "status": "succeeded", "time": 1.79e9, "clock": 2}
+    return collect_run(folder, begun, ended, 1)[0]
 
 
 def test_tokens_are_of_all_ranks(tmp_path: Path) -> None:

@@ -370,6 +370,9 @@ def test_without_the_agents_seconds_there_is_no_check() -> None:
     )
 
 
+TASK = {"metric": "top1", "global_batch_size": 4}
+
+
 def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     """Each one's checks, and its damage by the server's name."""
     served = {"mode": "per_server_mean", "throughputs": [1.0] * 3, "accuracies": [1.0] * 3}
@@ -386,8 +389,7 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     session.write("round_begin", round=1, seed=1)
     session.write("round_end", round=1, status="succeeded", instances=served)
     session.close()
-    parameters = {"metric": "top1", "global_batch_size": 4}
-    config = EffectiveConfig("training", "tiny", "embedded", "acme", parameters, {"precision": "fp32"})
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", TASK, {"precision": "fp32"})
     events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
     (run,), firsts, _, damaged = _rounds(tmp_path, events, 1, config)
     assert [check.passed for check in run.checks] == [True] and len(firsts) == 1
@@ -395,6 +397,50 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     assert all(server.converged is None and server.failure is None for server in run.servers)
     assert [what.split(": ")[0] for what in damaged] == ["round1/server1/noderank0/rank0.jsonl, line 2"], damaged
     assert [what.split("/")[:3] for what in _damaged_agents(tmp_path)] == [["round1", "server2", "noderank0"]]
+
+
+SAID: dict[str, dict[str, Any]] = {
+    "dataset": {"name": "corners", "sha256": "d" * 64, "items": 100, "validation_items": 50},
+    "model": {"parameters": 196},
+    "flops": {"counted": 9.0},
+    "optimizer": {"name": "AdamW"},
+}
+
+
+@pytest.mark.parametrize(
+    "kind, changes, unlike",
+    [
+        ("dataset", {"items": None}, "dataset"),
+        ("dataset", {"sha256": "f" * 64, "validation_items": 49}, "dataset, validation items"),
+        ("model", {"parameters": 340_000_000}, "parameters"),
+        ("flops", {"counted": 90.0}, "FLOPs"),
+        ("optimizer", {"name": "LAMB"}, "optimizer"),
+        ("optimizer", {}, ""),
+    ],
+)
+@pytest.mark.parametrize("liar", [1, 2])
+def test_all_runs_say_the_same_of_their_task(
+    tmp_path: Path, kind: str, changes: dict[str, Any], unlike: str, liar: int
+) -> None:
+    """The record has what the first one says; who missed the target was never examined."""
+    session = EventLog(tmp_path / "events.jsonl")
+    for number in (1, 2):
+        folder = tmp_path / f"round{number}/noderank0"
+        folder.mkdir(parents=True)
+        log = EventLog(folder / "rank0.jsonl")
+        for name, fields in SAID.items():
+            log.write(name, **fields | (changes if (name, number) == (kind, liar) else {}))
+        log.close()
+        session.write("round_begin", round=number, seed=number)
+        session.write("round_end", round=number, status="succeeded")
+    session.close()
+    events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", TASK, {"precision": "fp32"})
+    (first, second), *_ = _rounds(tmp_path, events, 1, config)
+    assert not first.checks
+    found = [(check.name, check.passed, check.meaning) for check in second.checks]
+    said = f"its ranks say of its {unlike} something else than those of the first run"
+    assert found == ([(PLAN, False, said)] if unlike else [])
 
 
 @pytest.mark.parametrize(

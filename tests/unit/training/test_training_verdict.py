@@ -12,10 +12,10 @@ from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Instances, Peak
 from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.outcome.examined import Examination, HandedOut
-from proofmark.training.outcome.over_runs import olympic_mean
+from proofmark.training.outcome.over_runs import olympic_mean, rates_over
 from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.outcome.shortfall import is_short
-from proofmark.training.outcome.verdict import soonest
+from proofmark.training.outcome.verdict import held_to, soonest
 from tests.training_records import make_run, make_training, passed
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")
@@ -269,7 +269,7 @@ def test_only_a_model_at_its_target_before_the_first_step_is_not_timed(
 )
 def test_no_sooner_than_an_interval_before_the_references(reference: int, interval: int, kind: str) -> None:
     """The run is there after 200 samples. Without an interval of evaluations it is the data set's 100."""
-    config = {"references": {"16": [reference] * 3, "32": [9000]}, "eval_interval_samples": interval}
+    config = {"references": {"16": [reference] * 3, "32": [300]}, "eval_interval_samples": interval}
     found = judged(config=config)
     assert found[0] == kind
     if kind == "AMBIGUOUS":
@@ -281,8 +281,48 @@ def test_references_and_no_data_set_to_take_the_interval_from() -> None:
     assert judged(dataset=None, config={"references": {"16": [900]}}) == ("ERROR", "nothing identifies the data set")
 
 
-def test_references_of_another_batch_say_nothing() -> None:
-    assert judged(config={"references": {"32": [9000]}})[0] == "PASS"
+@pytest.mark.parametrize(
+    "references, floor",
+    [
+        ({"17": [317] * 3}, "at a global batch of 17 (317, 317, 317) allow (204)"),  # no fewer steps with a smaller one
+        ({"17": [312] * 3}, None),
+        ({"8": [301] * 3}, "at a global batch of 8 (301, 301, 301) allow (201)"),  # no fewer samples with a larger one
+        ({"8": [300] * 3, "64": [900]}, None),
+        ({"8": [300] * 3, "32": [502]}, "at a global batch of 32 (502) allow (201)"),
+        ({"16": [300], "8": [400]}, "at a global batch of 8 (400) allow (300)"),
+        ({"16": [], "small": [900], "0": [900]}, None),
+    ],
+)
+def test_references_of_other_batches_bound_this_ones(references: dict[str, list[int]], floor: str | None) -> None:
+    """The run is there after 200 samples, at a global batch of 16, evaluated each 100."""
+    found = judged(config={"references": references})
+    said = f"converged after 200 samples, sooner than the reference runs {floor}"
+    assert found == (("PASS", "") if floor is None else ("AMBIGUOUS", said))
+
+
+def test_references_leave_a_step_of_slack() -> None:
+    """Nothing is evaluated within one."""
+    config = {"references": {"16": [900]}, "eval_interval_samples": 1}
+    found = held_to(make_training(config=config))
+    assert found == (16, [900], 884.0)
+
+
+@pytest.mark.parametrize("limit, early", [(None, True), (200, False), (199, False), (201, True)])
+def test_who_misses_the_target_has_trained_for_as_long_as_it_might(limit: int | None, early: bool) -> None:
+    config = {"max_epoch": 3, "max_samples_termination": limit}
+    runs = [make_run(converged=False, metric=0.8), *[make_run(seed=seed) for seed in range(1, 5)]]
+    found = judged(*runs, config=config)
+    said = f"seed 0: it ended after 200 samples, short of the target; it had {limit or 300} to reach it"
+    assert found == (("ERROR", said) if early else ("PASS", "")), found
+
+
+def test_rates_are_of_runs_that_reached_the_target() -> None:
+    """Nobody has examined another, whose samples are its ranks' word."""
+    quick = make_run(converged=False, rates=rates(1e6, 1e6, 1e6))
+    broken = make_run(failure=Failure(ranks=(0,), cause="it diverged", diverged=True), rates=rates(1e6, 1e6, 1e6))
+    assert rates_over([make_run(), quick, broken]) == rates_over([make_run()])
+    assert rates_over([quick]) == rates_over([quick, broken]) != rates_over([make_run()])
+    assert not rates_over([broken])
 
 
 def test_a_rank_that_is_there_twice_is_not_two() -> None:
