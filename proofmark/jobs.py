@@ -36,9 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
-    parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="the sessions' own --cache-dir (.cache)")
+    _take_cache(parser, ".cache")
     commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs")
     listed = commands.add_parser("list", help="running jobs, and those that may be running")
+    _take_cache(listed)
     listed.add_argument("--all", action="store_true", help="also jobs that have ended")
     for name, purpose in (
         ("status", "show a job's state"),
@@ -47,9 +48,15 @@ def _parser() -> argparse.ArgumentParser:
     ):
         one = commands.add_parser(name, help=purpose)
         one.add_argument("id", metavar="ID")
+        _take_cache(one)
         if name == "logs":
             one.add_argument("--follow", action="store_true", help="until the job ends")
     return parser
+
+
+def _take_cache(parser: argparse.ArgumentParser, default: str = argparse.SUPPRESS) -> None:
+    """Before a command as after it."""
+    parser.add_argument("--cache-dir", default=default, metavar="DIR", help="the sessions' own --cache-dir (.cache)")
 
 
 def _list(index: Path, every: bool) -> int:

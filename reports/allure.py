@@ -67,6 +67,21 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
+def each_alone(alone: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put what `alone` makes of each hook that writes a file in its place.
+
+    Raises:
+        ImportError: no Allure.
+    """
+    import allure_commons
+    from allure_commons.logger import AllureFileLogger
+
+    hooks = vars(allure_commons.plugin_manager.hook).values()
+    for impl in (impl for hook in hooks for impl in hook.get_hookimpls()):
+        if isinstance(impl.plugin, AllureFileLogger):
+            impl.function = alone(impl.function)
+
+
 def label(suite: str, case: str, variant: Mapping[str, str], configuration: str) -> None:
     """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
     parameters, for the history, as is the hash of its `configuration`. The verdict is left out: the run may not have

@@ -85,6 +85,11 @@ def command(main: Callable[[], int]) -> NoReturn:
         code = main()
     except SystemExit as leaving:
         code = leaving.code
-    if sys.stdout is not None:
-        sys.stdout.flush()  # here, where it can still end the program
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where it can still end the program
+    except OSError as error:  # of a log on a full disk
+        print(f"ERROR: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(USAGE)  # its rest would be tried once more, with a traceback
     sys.exit(code)

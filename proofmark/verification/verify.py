@@ -114,7 +114,8 @@ def _of_record(
         yield "is below another run's folder: no case has such a name"
     suite = suites.get(record.suite)
     if suite is None:
-        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed again"
+        where = "here, in a checkout or as a package"
+        yield f"suite '{record.suite:.80}' is not installed {where}: its figures cannot be computed again"
     else:
         yield from faults(suite, record, folder, written)
 

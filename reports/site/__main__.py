@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from proofmark.errors import UsageError
 from proofmark.process.command_line import INTERRUPTED, Parser, command, reporting_errors
 from proofmark.record.policy import load_policy
 from proofmark.suite import find_suites
@@ -44,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted: the site is as it was before", file=sys.stderr)
         return INTERRUPTED
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise UsageError(f"{given.out}: cannot be written: {error.strerror or error}") from None
     for problem in built.problems:
         print(f"left out: {problem}", file=sys.stderr)
     if not built.parquet:

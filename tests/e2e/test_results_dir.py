@@ -74,6 +74,20 @@ REPORTS = {
 }
 
 
+def test_reports_on_a_disk_that_is_full_take_nothing_with_them(house: House, make_disk: MakeDisk) -> None:
+    """Each is a line; the results, their list and the one report that has room are there, and the verdict."""
+    disk = make_disk(64)
+    fill(disk)
+    options = [f"{option}={disk / name}" for option, name in REPORTS.items() if option != "--summary"]
+    ran = house.run("--set", "target=0.5", "--summary", "summary.md", *options)
+    assert ran.code == 3, ran.output
+    lines = [line for line in ran.output.splitlines() if line.endswith(": cannot be written: No space left on device")]
+    assert {line.split()[0].rstrip(":") for line in lines} >= {"--junitxml", "--alluredir", "--annotations"}, lines
+    assert "Traceback" not in ran.output and "INTERNALERROR" not in ran.output
+    assert "FAIL_LEGALITY" in ran.output and "1 run, exit code 3" in (house.root / "summary.md").read_text()
+    assert (ran.run_dir / "manifest.json").is_file() and (ran.run_dir / "report.html").is_file()
+
+
 def test_reports_that_cannot_be_written_are_refused_before_anything_is_measured(house: House) -> None:
     """All at once, and each once."""
     ran = house.run(*(f"{option}=/proc/1/{name}" for option, name in REPORTS.items()))

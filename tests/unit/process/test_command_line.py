@@ -106,3 +106,10 @@ def test_what_the_output_cannot_show_is_escaped() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "r\\xe9sults\n", "")
+
+
+def test_an_output_that_finds_no_room() -> None:
+    program = "from proofmark.process.command_line import command\ncommand(lambda: print('a line') or 0)"
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ran.returncode, ran.stderr) == (4, "ERROR: the output cannot be written: No space left on device\n")
