@@ -238,7 +238,8 @@ def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
     directory = Path(package.__file__ or ".").parent
     for compiler in compilers:
         if not (directory / f"{compiler}.py").is_file():
-            raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py")
+            of_many = " (a package is none: its file may import from one)" if (directory / compiler).is_dir() else ""
+            raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py{of_many}")
     files = [directory / f"{compiler}.py" for compiler in compilers]
     if problems := [f"{file}: {what}" for file in files if (what := wrong_with(file))]:
         raise UsageError("\n".join(problems))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from proofmark.training.outcome.over_runs import olympic_mean, rates_over
 from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.outcome.shortfall import is_short
 from proofmark.training.outcome.verdict import held_to, soonest
+from suites.training.contract import TrainingContract
 from tests.training_records import make_run, make_training, passed
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")
@@ -314,6 +318,17 @@ def test_who_misses_the_target_has_trained_for_as_long_as_it_might(limit: int | 
     found = judged(*runs, config=config)
     said = f"seed 0: it ended after 200 samples, short of the target; it had {limit or 300} to reach it"
     assert found == (("ERROR", said) if early else ("PASS", "")), found
+
+
+@pytest.mark.parametrize("broken, kind", [(1, "PASS"), (2, "FAIL_ACCURACY")])
+def test_one_seed_of_five_may_diverge(tmp_path: Path, broken: int, kind: str) -> None:
+    """It is a miss: the tests say what the verdict does."""
+    seeds = [make_run(failure=DIVERGED, converged=None, rates=None, metric=None) for _ in range(broken)]
+    record = make_training(*seeds, *[make_run(seed=seed) for seed in range(broken, 5)])
+    assert record.verdict is not None and record.verdict.kind == kind, record.verdict
+    scale_run: Any = SimpleNamespace(run_dir=tmp_path)
+    with nullcontext() if kind == "PASS" else pytest.raises(pytest.fail.Exception, match="loss of step 9"):
+        TrainingContract.test_ranks_finish(None, record, scale_run)  # type: ignore[arg-type]
 
 
 def test_rates_are_of_runs_that_reached_the_target() -> None:
