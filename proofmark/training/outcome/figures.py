@@ -14,7 +14,7 @@ from proofmark.record.common_figures import cost, fact, honesty, quality, troubl
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.rules.aims import Aim, slug, worst
-from proofmark.training.outcome.over_runs import tokens_over
+from proofmark.training.outcome.over_runs import measured, tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from proofmark.training.outcome.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 
@@ -238,14 +238,17 @@ def _speed_text(key: str, label: str, **more: Any) -> Figure:
 
 
 def _costs(record: TrainingRecord) -> Iterator[Figure]:
-    """Energy while training over all runs and nodes, and that over all items; memory; all of the time."""
+    """Energy while training over all runs and nodes, and by the items of those that were measured; memory; all of the
+    time."""
     seen = [run.monitoring for run in record.runs]
-    read = [(joules, each) for m in seen if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
-    complete = bool(read) and len(read) == len(record.runs)
-    whole = sum(joules for joules, _ in read)
-    per_item = whole / sum(joules / each for joules, each in read) if complete else None
-    missing = "not read in every run" if read else "nothing read the power"
-    yield cost("energy_joules", "energy: training", "J", **valued(whole if complete else None, missing))
+    used = [m.energy_joules for m in seen if m and m.energy_joules and m.energy_per_item]
+    missing = "not read in every run" if used else "nothing read the power"
+    whole = sum(used) if used and len(used) == len(seen) else None
+    yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
+    counted = [run.monitoring for run in measured(record.runs)]  # another's items are its ranks' word
+    read = [(joules, each) for m in counted if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
+    complete = whole is not None and bool(read)
+    per_item = sum(joules for joules, _ in read) / sum(joules / each for joules, each in read) if complete else None
     method = next((m.energy_method for m in seen if m and m.energy_per_item), None)
     how = {"note": method} if complete and method else {}
     yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(per_item, missing), **how)

@@ -340,6 +340,14 @@ def test_rates_are_of_runs_that_reached_the_target() -> None:
     assert not rates_over([broken])
 
 
+def test_energy_is_by_the_items_of_runs_that_reached_the_target() -> None:
+    seen = Monitoring(samples=9, window=None, energy_joules=100.0, energy_per_item=0.5)
+    claims = make_run(converged=False, monitoring=seen.model_copy(update={"energy_per_item": 1e-6}))
+    record = make_training(claims, *[make_run(seed=seed, monitoring=seen) for seed in range(1, 5)])
+    found = {figure.key: figure.value for figure in record.figures}
+    assert (found["energy_per_item"], found["energy_joules"]) == (0.5, 500.0)
+
+
 def test_a_rank_that_is_there_twice_is_not_two() -> None:
     twice = make_run().ranks * 2
     assert judged(make_run(ranks=twice), nproc=2) == ("ERROR", "1 of 2 ranks left their figures")
