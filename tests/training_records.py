@@ -8,7 +8,7 @@ from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisati
 from proofmark.record.provenance import Chip, Host
 from proofmark.training.outcome.checks import required
 from proofmark.training.outcome.figures import figures
-from proofmark.training.outcome.over_runs import rates_over
+from proofmark.training.outcome.over_runs import measured, rates_over
 from proofmark.training.outcome.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
 from proofmark.training.outcome.verdict import judge
 
@@ -69,7 +69,6 @@ def passed(name: str, **changes: Any) -> Check:
 def make_training(*runs: SeedRun, **changes: Any) -> TrainingRecord:
     """A judged record of runs, of one that converged where none is given."""
     trained = runs or (make_run(),)
-    rates = rates_over(trained)
     values: dict[str, Any] = {
         "suite": "training",
         "case": "tiny",
@@ -100,7 +99,8 @@ def make_training(*runs: SeedRun, **changes: Any) -> TrainingRecord:
         "train_batch_size": 16,
         "runs": trained,
         "repeats": len(trained),
-        "rates": rates,
     }
     record = TrainingRecord(**{**values, **changes})
+    if "rates" not in changes:
+        record = record.model_copy(update={"rates": rates_over(measured(record))})
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))

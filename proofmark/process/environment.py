@@ -34,6 +34,9 @@ _SECRET = re.compile(
 )
 """What a pattern never lets pass; a whole name does."""
 
+_NO_SECRET = re.compile(r"(^|_)(IB_PKEY|PAT_ENABLE)$")
+"""InfiniBand's partition key, which is a number that all of a network know, and an algorithm's switch."""
+
 _ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@|https?://[^\s/@]+@")
 """An address with a password in it, as a CI has of its repository; or with a token in the place of a user."""
 
@@ -46,7 +49,8 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 def passes(name: str, patterns: Iterable[str], value: str = "") -> bool:
     """Whether one of the patterns lets a variable pass."""
-    by_pattern = not (_SECRET.search(name) or holds_password(value))
+    secret = _SECRET.search(name) and not _NO_SECRET.search(name)
+    by_pattern = not (secret or holds_password(value))
     return any(name == each or (by_pattern and fnmatch.fnmatchcase(name, each)) for each in patterns)
 
 

@@ -21,7 +21,7 @@ SETTINGS = (
     *("alternatives", "fonts", "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias"),
     *("localtime", "mime.types", "nsswitch.conf", "os-release", "passwd", "group", "protocols", "resolv.conf"),
     *("services", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "timezone", "OpenCL", "vulkan"),
-    "libibverbs.d",
+    *("libibverbs.d", "nccl.conf"),
 )
 """In /etc: nothing of it is secret."""
 

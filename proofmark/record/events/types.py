@@ -29,7 +29,7 @@ Event = dict[str, Any]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Items = Annotated[int, Field(ge=1, lt=1 << 63)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 20)]
-"""What is no count of data: processes, devices, trials, the samples of a step."""
+"""What is no count of data: processes, devices, trials."""
 
 Seconds = Annotated[float, Field(ge=0, lt=1e12)]
 Moment = Annotated[float, Field(ge=-62_135_596_800, lt=253_402_300_800)]
@@ -217,8 +217,8 @@ class _Configurations(Fields):
     precision: NotRequired[Text | None]
     fp16: NotRequired[bool]
     compiler: NotRequired[Text | None]
-    global_batch_size: NotRequired[Positive]
-    gradient_accumulation_steps: NotRequired[Positive]
+    global_batch_size: NotRequired[Items]
+    gradient_accumulation_steps: NotRequired[Items]
     min_seconds: NotRequired[Seconds]
 
 

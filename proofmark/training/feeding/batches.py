@@ -57,9 +57,9 @@ class GlobalBatches:
         import torch
 
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
-        order = torch.randperm(self.items, generator=generator).tolist()
+        order = torch.randperm(self.items, generator=generator)  # a list would be five times as large
         for batch in range(first, len(self)):
-            chosen = order[batch * self.global_batch : (batch + 1) * self.global_batch]
+            chosen: list[int] = order[batch * self.global_batch : (batch + 1) * self.global_batch].tolist()
             mine = chosen[rank :: self._world]
             yield [_share(mine[i :: self._accumulation], chosen[0]) for i in range(self._accumulation)]
 

@@ -21,8 +21,9 @@ from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.outcome.checks import PLAN
 from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.outcome.figures import figures
-from proofmark.training.outcome.over_runs import olympic_mean, rates_over, tokens_over
+from proofmark.training.outcome.over_runs import measured, olympic_mean, rates_over, tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
+from proofmark.training.outcome.shortfall import is_short
 from proofmark.training.outcome.verdict import judge
 from proofmark.wall.isolation import Isolation, weakest
 
@@ -53,6 +54,8 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     begin |= {"isolation": begin.get("isolation", {}) | _isolation(kept)}
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
+    nothing = Utilisation(reason="nothing was measured")
+    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
         **envelope_of(begin, config),
@@ -60,7 +63,8 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         others=dict([*aims_of(config.parameters).items()][1:]),
         **{name: begin[name] for name in ("scale", "nnodes", "nproc")},
         repeats=config.repeat,
-        **_figures(runs, begin, config, firsts),
+        flops=flops,
+        utilisation=nothing,
         adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
         seconds=seconds_between(begin, [begin, *events][-1]),
         **_said_by(first),
@@ -78,6 +82,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         log=seal,
         changed=tuple(_changed(run_dir, events, seal)[:NAMED]),
     )
+    record = record.model_copy(update=_figures(record, begin, config, firsts))
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
@@ -111,9 +116,13 @@ def _rounds(
 ) -> tuple[list[SeedRun], list[RankLog], list[Isolation], list[str]]:
     """Each seed's run, the logs of those runs' first ranks, how ranks were kept, and the damaged lines of any's log.
 
+    The first of those logs is the one that the record quotes, and all runs are held to: of a run that broke off, which
+    is held to nothing, only where all did.
+
     A run that was cut off has no end, and may have no rank 0: its other ranks say why, and it is a run all the same.
     """
-    runs, firsts, kept, damaged = list[SeedRun](), list[RankLog](), list[Isolation](), list[str]()
+    runs, kept, damaged = list[SeedRun](), list[Isolation](), list[str]()
+    sound, broken = list[RankLog](), list[RankLog]()
     task: dict[str, Any] = {}
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
@@ -121,7 +130,7 @@ def _rounds(
         run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes, config)
         task = task or _task(run, ranks)
         run = _of_task(run, ranks, task)
-        firsts += [log for log in ranks[:1] if log.rank == 0]
+        (broken if run.failure else sound).extend(log for log in ranks[:1] if log.rank == 0)
         kept += [log.isolation for log in ranks if log.isolation]
         damaged += _damaged(f"round{number}", ranks)
         servers = []
@@ -132,12 +141,12 @@ def _rounds(
             kept += [log.isolation for log in logs if log.isolation]
             damaged += _damaged(f"round{number}/{home}", logs)
         runs.append(run.model_copy(update={"servers": tuple(servers)}))
-    return runs, firsts, kept, damaged
+    return runs, [*sound, *broken], kept, damaged
 
 
 def _task(run: SeedRun, ranks: Sequence[RankLog]) -> dict[str, Any]:
     """What a run's first rank says of that which all of a case's runs have in common; nothing of one that failed."""
-    if run.failure is not None or not ranks:
+    if run.failure is not None or not ranks or ranks[0].rank != 0:
         return {}
     last = ranks[0].last
     counted = {"parameters": last.get("model", {}).get("parameters"), "FLOPs": last.get("flops", {}).get("counted")}
@@ -148,7 +157,7 @@ def _of_task(run: SeedRun, ranks: Sequence[RankLog], task: dict[str, Any]) -> Se
     """The run, held to what the first one said: the record has that, and only a run that reached its target was
     examined."""
     own = _task(run, ranks)
-    unlike = [name for name in own if own[name] != task[name]]
+    unlike = [name for name in own if own[name] != task.get(name)]
     if not unlike:
         return run
     what = f"its ranks say of its {', '.join(unlike)} something else than those of the first run"
@@ -185,23 +194,27 @@ def _damaged_agents(run_dir: Path) -> Iterator[str]:
                 yield f"{path.parent.relative_to(run_dir)}/{event['what']}"
 
 
-def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, firsts: Sequence[RankLog]) -> dict[str, Any]:
-    """Rates over the runs that came to their end, and what follows from them.
+def _figures(
+    record: TrainingRecord, begin: Event, config: EffectiveConfig, firsts: Sequence[RankLog]
+) -> dict[str, Any]:
+    """Rates over the runs that were measured, and what follows from them.
 
     Older logs, in which no tokens were counted, say nothing of them, not even that there are none: there padding
     counts.
     """
-    first = firsts[0] if firsts else RankLog(0)
+    flops = record.flops or Flops(declared=config.flops)
     counted = begin.get("fed", False) or any("tokens" in log.last.get("train_end", ()) for log in firsts)
-    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
+    runs = measured(record)
     rates = rates_over(runs)
     if not rates:
-        return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
-    times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
+        return {}
+    times = [
+        math.inf if run.seconds_to_target is None or is_short(record, run) else run.seconds_to_target
+        for run in record.runs
+    ]
     whole = rates["raw"].value
     tokens = tokens_over(runs) if counted else config.parameters.get("max_seq_length")
     return {
-        "flops": flops,
         "rates": rates,
         "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
         "seconds_to_target": _finite(olympic_mean(times)),

@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-LOGS = ("noderank*/rank*.jsonl", "noderank*/agent.jsonl")
+HOMES = ("", "server*/")
+"""Where nodes' folders lie: of a service's independent servers all but the first have folders of their own."""
+
+LOGS = tuple(f"{home}noderank*/{name}.jsonl" for home in HOMES for name in ("rank*", "agent"))
 """Beside them lies what ranks wrote themselves, such as checkpoints."""
 
 
@@ -23,6 +26,8 @@ def digests_of(directory: Path) -> dict[str, str]:
 def changed_since(directory: Path, digests: Mapping[str, str]) -> Iterator[str]:
     """Logs that are not what they were, each in part of a sentence."""
     now = digests_of(directory)
+    if not any(name.startswith("server") for name in digests):  # of before those were hashed
+        now = {name: digest for name, digest in now.items() if not name.startswith("server")}
     for name in sorted(digests.keys() | now.keys()):
         path = f"{directory.name}/{name}"
         if name not in now:

@@ -43,8 +43,13 @@ class Evaluations:
         ends = last // epoch - first // epoch
         if not self.interval:
             return ends
-        if size > self.interval:  # each step has one, but for an epoch's last, which is short
-            return last - first - (ends if items % size else 0)
+        if size > self.interval:  # each whole step has one, and an epoch's last, which is short, may
+            if not items % size:
+                return last - first
+            begun = (at * items + (epoch - 1) * size for at in range(first // epoch, last // epoch))
+            ended = ((at + 1) * items for at in range(first // epoch, last // epoch))
+            crossed = (one // self.interval < other // self.interval for one, other in zip(begun, ended, strict=True))
+            return last - first - ends + sum(crossed)
         before, after = (step // epoch * items + step % epoch * size for step in (first, last))
         return after // self.interval - before // self.interval
 

@@ -65,7 +65,7 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
 
 def _tokens(record: TrainingRecord) -> Iterator[Figure]:
     """Figures of text. In logs of others, and in older ones that counted no tokens, padding counts too."""
-    each = tokens_over(record.runs)
+    each = tokens_over(measured(record))
     who = ", as the ranks claim" if "tokens" in record.claimed else ""
     counted = f"{each:.4g} per {record.item}{who}, padding left out" if each is not None else None
     note = None if record.read_from else counted
@@ -245,13 +245,19 @@ def _costs(record: TrainingRecord) -> Iterator[Figure]:
     missing = "not read in every run" if used else "nothing read the power"
     whole = sum(used) if used and len(used) == len(seen) else None
     yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
-    counted = [run.monitoring for run in measured(record.runs)]  # another's items are its ranks' word
+    counted = [run.monitoring for run in measured(record)]  # another's items are its ranks' word
     read = [(joules, each) for m in counted if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
-    complete = whole is not None and bool(read)
+    complete = bool(read) and len(read) == len(counted)
     per_item = sum(joules for joules, _ in read) / sum(joules / each for joules, each in read) if complete else None
     method = next((m.energy_method for m in seen if m and m.energy_per_item), None)
     how = {"note": method} if complete and method else {}
-    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(per_item, missing), **how)
+    yield cost(
+        "energy_per_item",
+        "energy: per item",
+        f"J/{record.item}",
+        **valued(per_item, "nothing read the power" if not read else "not read in every run"),
+        **how,
+    )
     yield from troubles(seen)
     peaks = [rank.host_peak_bytes for run in record.runs for rank in run.ranks if rank.host_peak_bytes]
     most = max(peaks, default=None)

@@ -67,8 +67,8 @@ def _further(record: TrainingRecord, run: SeedRun) -> list[tuple[str, SeedRun]]:
 
 def _failures(record: TrainingRecord) -> list[str]:
     reasons = [
-        f"{_named(record, run)}{cause}"
-        for run in record.runs
+        f"{name}{cause}"
+        for name, run in _trained(record)
         if run.failure is not None and not run.failure.diverged
         for cause in run.failure.cause.splitlines()
     ]
@@ -257,7 +257,8 @@ def held_to(record: TrainingRecord) -> tuple[int, list[int], float] | None:
     no fewer steps: so references of every batch say something of this one, and those that say most are taken.
     """
     size = record.global_batch_size or 0
-    slack = max(_interval(record), size)
+    items = record.dataset.items if record.dataset else None
+    slack = max(_interval(record), min(size, items or size))
     found = []
     for key, samples in (record.config.get("references") or {}).items():
         if samples and key.isdecimal() and int(key):

@@ -17,6 +17,10 @@ from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 LOG = "examiner.log"
 """What the process printed."""
 
+PATIENCE = 4.0
+"""How many set-ups it may take: it loads the data as each rank's feeder did, evaluates, and replays steps on the
+processor; what was trained for hours is lost without it."""
+
 LONGEST = 1 << 20
 """Bytes of its answer."""
 
@@ -43,14 +47,15 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
         arguments, printed = [str(path), str(node), digest or ""], spec.node_directory(node) / LOG
         child = Child("proofmark.training.outside.examiner", arguments, log=printed, passed=[descriptor])
     try:
-        answer = pipe.receive(child, time.monotonic() + spec.setup_timeout)
+        answer = pipe.receive(child, time.monotonic() + PATIENCE * spec.setup_timeout)
         child.has_ended(within=5)
         child.kill()
         found = json.loads(answer) if answer is not None else {"reason": f"its process {child.cause_of_death()}"}
     except ValueError as error:
         found = {"reason": f"its process gave no answer: {error}"}
     except TimeoutError:
-        found = {"reason": f"it took longer than --setup-timeout {spec.setup_timeout:g}: give it more"}
+        took = f"{PATIENCE:g} times --setup-timeout {spec.setup_timeout:g}"
+        found = {"reason": f"it took longer than {took}: give it more"}
     finally:
         child.kill()
         pipe.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import ConfigurationError
+from proofmark.process.environment import passes
 from proofmark.vendor.environment import (
     environment_of,
     installed,
@@ -114,3 +115,16 @@ def test_an_entry_of_no_case_is_told(tmp_path: Path) -> None:
     write(tmp_path, "cases: {inference/nett: {}}")
     (problem,) = strangers(tmp_path, ["inference/net"])
     assert str(problem).endswith("cases.inference/nett: there is no such case; did you mean 'inference/net'?")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("NCCL_IB_PKEY", True),
+        ("NCCL_PAT_ENABLE", True),
+        ("NCCL_KEY", False),
+        ("NCCL_PAT", False),
+    ],
+)
+def test_a_partition_of_a_network_is_no_secret(name: str, expected: bool) -> None:
+    assert passes(name, ["NCCL_*"]) == expected

@@ -493,7 +493,7 @@ def evaluated(rank: int, samples: int, before: int) -> dict[str, Any]:
     return fed(rank, 46 if rank else 54) | WHOLE | {"evaluated": samples, "evaluated_before": before}
 
 
-@pytest.mark.parametrize("interval, due", [(0, 2), (15, 6), (40, 2), (7, 6)])
+@pytest.mark.parametrize("interval, due", [(0, 2), (15, 6), (40, 2), (7, 8), (11, 7)])
 def test_each_rank_is_evaluated_on_its_part_as_often_as_the_plan_has_it(interval: int, due: int) -> None:
     """After an epoch's 15, 30, 45 and 50 samples, and after those of a second one; shorter steps may have none."""
     plan, first = Evaluations(interval, epochs=2, items=9), evaluated(0, 5 + due * 5, 5)

@@ -43,3 +43,14 @@ def test_each_change_is_named(ended: Path) -> None:
         "round1/noderank1/rank2.jsonl was laid there after its run had ended",
     ]
     assert not _changed(ended.parent, [end], None)
+
+
+def test_logs_of_further_servers_are_held_too(ended: Path) -> None:
+    """In logs of before they were, nobody accuses them."""
+    before, log = digests_of(ended), ended / "server1/noderank0/rank0.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}\n")
+    digests = digests_of(ended)
+    log.write_text("{}\n{}\n")
+    changed = "round1/server1/noderank0/rank0.jsonl is not what it was when its run ended"
+    assert (list(changed_since(ended, digests)), list(changed_since(ended, before))) == ([changed], [])

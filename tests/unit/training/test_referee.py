@@ -16,7 +16,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.outcome.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.model.evaluation import Evaluated
-from proofmark.training.ranks.model.referee import apart, as_long_as
+from proofmark.training.ranks.model.referee import _together, apart, as_long_as
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.training.cheats import CLASSES, FEATURES, Converts, Points, failed, train
 from tests.unit.training.torchrun import ran_on
@@ -189,6 +189,17 @@ def test_a_changed_model_is_refused(tmp_path: Path, convert: Any, check: str, ex
     assert expected in failed(events)[check] and steps(events) == 0
 
 
+def test_answers_are_held_alike_however_few_a_vendor_evaluates_at_once() -> None:
+    """The distance between samples is the measure, of which one has none: far from nothing, all would be near."""
+    wanted = [[1000.0 + torch.randn(1, 4)] for _ in range(16)]
+    found = [[row + 1.0] for (row,) in wanted]
+    ((got, want),) = _together(found, wanted)
+    assert got[0].shape == want[0].shape == (16, 4) and apart(got, want) > 0.5
+    assert max(apart(*each) for each in zip(found, wanted, strict=True)) < 0.01
+    longer = [*wanted, [torch.randn(1, 5)]]
+    assert list(_together(longer, longer)) == list(zip(longer, longer, strict=True)), "rows of unlike lengths"
+
+
 def test_an_answer_without_a_row_for_each_sample_is_compared_as_it_is() -> None:
     """As a language model's embeddings beside its logits: a vendor's adapter of such a case was accused of another
     function."""
@@ -251,8 +262,9 @@ def fuse(model: nn.Module) -> nn.Module:
         (lambda model: model.bfloat16(), {"precision": "bf16"}),
         (lambda model: model, {"precision": "fp16", "activation_checkpointing": True}),
         (lambda model: model, {"num_workers": 1}),
+        (lambda model: model.bfloat16(), {"precision": "bf16", "eval_batch_size": 1}),
     ],
-    ids=["same", "wrapped", "fused", "sync_bn", "channels_last", "bf16_weights", "fp16", "worker"],
+    ids=["same", "wrapped", "fused", "sync_bn", "channels_last", "bf16_weights", "fp16", "worker", "one_by_one"],
 )
 @pytest.mark.usefixtures("tidied")
 def test_what_honest_vendors_do_passes(tmp_path: Path, convert: Any, settings: dict[str, Any]) -> None:

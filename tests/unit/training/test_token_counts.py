@@ -12,7 +12,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.collect import _figures
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run
-from proofmark.training.outcome.over_runs import tokens_over
+from proofmark.training.outcome.over_runs import measured, tokens_over
 from proofmark.training.outcome.record import Rates, SeedRun
 from tests.training_records import make_run, make_training
 from tests.unit.training.test_run_durations import TOTALS
@@ -127,14 +127,14 @@ def test_a_log_of_before_there_was_a_count_has_its_padded_rate(
     )
     config = EffectiveConfig("training", "net", "embedded", "acme", {"max_seq_length": length, "flops": 1.0}, {})
     begun = {"chip": {"name": "chip"}, "devices": 1}
-    assert _figures([run], begun, config, [log])["tokens_per_second"] == expected
+    assert _figures(make_training(run), begun, config, [log])["tokens_per_second"] == expected
 
 
 def test_of_several_runs_all_tokens_over_all_samples() -> None:
     runs = [make_run(tokens_per_item=10.0), make_run(passes=6, tokens_per_item=20.0)]
     assert tokens_over(runs) == (200 * 10 + 600 * 20) / 800
     assert tokens_over([*runs, make_run()]) is None
-    assert tokens_over([*runs, make_run(rates=None)]) == tokens_over(runs), "a run that broke off is in no rate"
+    assert measured(make_training(*runs, make_run(rates=None))) == runs, "a run that broke off is in no rate"
 
 
 @pytest.mark.parametrize(

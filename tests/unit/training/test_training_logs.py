@@ -443,6 +443,25 @@ def test_all_runs_say_the_same_of_their_task(
     assert found == ([(PLAN, False, said)] if unlike else [])
 
 
+def test_a_run_that_broke_off_is_not_quoted(tmp_path: Path) -> None:
+    """Nobody holds it to anything: it may say whatever it likes, and end."""
+    session = EventLog(tmp_path / "events.jsonl")
+    for number, status in ((1, "failed"), (2, "succeeded")):
+        folder = tmp_path / f"round{number}/noderank0"
+        folder.mkdir(parents=True)
+        log = EventLog(folder / "rank0.jsonl")
+        log.write("dataset", **SAID["dataset"] | {"name": f"of run {number}"})
+        log.close()
+        session.write("round_begin", round=number, seed=number)
+        session.write("round_end", round=number, status=status)
+    session.close()
+    events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", TASK, {"precision": "fp32"})
+    (broke_off, sound), firsts, *_ = _rounds(tmp_path, events, 1, config)
+    assert broke_off.failure and not sound.failure and not sound.checks
+    assert [log.last["dataset"]["name"] for log in firsts] == ["of run 2", "of run 1"]
+
+
 @pytest.mark.parametrize(
     "events, cause",
     [

@@ -15,7 +15,7 @@ from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Instances, Peak
 from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.outcome.examined import Examination, HandedOut
-from proofmark.training.outcome.over_runs import olympic_mean, rates_over
+from proofmark.training.outcome.over_runs import measured, olympic_mean
 from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.outcome.shortfall import is_short
 from proofmark.training.outcome.verdict import held_to, soonest
@@ -335,9 +335,10 @@ def test_rates_are_of_runs_that_reached_the_target() -> None:
     """Nobody has examined another, whose samples are its ranks' word."""
     quick = make_run(converged=False, rates=rates(1e6, 1e6, 1e6))
     broken = make_run(failure=Failure(ranks=(0,), cause="it diverged", diverged=True), rates=rates(1e6, 1e6, 1e6))
-    assert rates_over([make_run(), quick, broken]) == rates_over([make_run()])
-    assert rates_over([quick]) == rates_over([quick, broken]) != rates_over([make_run()])
-    assert not rates_over([broken])
+    short = make_run(examination=Examination(claimed=0.95, metric=0.85, weight=1e6, samples=50, of=50))
+    assert measured(make_training(make_run(), quick, broken, short)) == [make_run()]
+    assert measured(make_training(quick, broken)) == [quick]
+    assert not measured(make_training(broken))
 
 
 def test_energy_is_by_the_items_of_runs_that_reached_the_target() -> None:
@@ -549,6 +550,7 @@ def test_independent_servers_must_all_reach_the_target() -> None:
         ({"converged": False, "metric": 0.8}, "FAIL_ACCURACY", "top1 0.80000 is below the target"),
         ({"ranks": ()}, "ERROR", "0 of 1 ranks left their figures"),
         ({"contention": Contention(others=0.3, stolen=0.0, idle=0.0)}, "AMBIGUOUS", "contention: others took 30.0%"),
+        ({"failure": Failure(ranks=(1,), cause="rank 1 was killed by signal 9")}, "ERROR", "rank 1 was killed"),
     ],
 )
 def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kind: str, expected: str) -> None:

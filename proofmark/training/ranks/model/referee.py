@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -151,18 +151,19 @@ class Referee:
         trained = unwrapped(model).eval()
         items = self._validation.items
         lists, _ = evaluation_batches(items, self._config.eval_batch_size, self._place.rank, self._place.world)
-        sizes = {len(indices) for indices in lists}  # those that it was just evaluated with: none is compiled anew
-        chosen = random.SystemRandom().sample(range(items), max(sizes))  # how far samples lie apart is told by these
-        worst = 0.0
-        for batch in self._validation.load([chosen]):
+        size = max(map(len, lists))  # as it was just evaluated with: none is compiled anew
+        batches = max(1, min(-(-ROWS // size), items // size))  # how far samples lie apart is told by these, of which
+        chosen = random.SystemRandom().sample(range(items), batches * size)  # a vendor's batch may have one
+        wanted, found = list[list[torch.Tensor]](), list[list[torch.Tensor]]()
+        for batch in self._validation.load([chosen[at : at + size] for at in range(0, len(chosen), size)]):
             self._alive()
             inputs, _ = on_device(batch, self._config, self._place)
             with torch.no_grad():
                 with self._plain_autocast():
-                    wanted = answers(own(*(tensor[:ROWS] for tensor in inputs)))
+                    wanted.append(answers(own(*(tensor[:ROWS] for tensor in inputs))))
                 with autocast():
-                    found = answers(trained(*inputs))
-            worst = max(worst, apart(as_long_as(wanted, found), wanted))
+                    found.append(as_long_as(wanted[-1], answers(trained(*inputs))))
+        worst = max(apart(*each) for each in _together(found, wanted))
         model.train()
         bound = ANSWERS[self._config.precision]
         what = "in eval mode its model answers otherwise than the case's with the same weights"
@@ -189,6 +190,21 @@ def as_long_as(wanted: list[torch.Tensor], found: list[torch.Tensor]) -> list[to
     if len(found) != len(wanted):
         return found
     return [got[: len(want)] if got.dim() and want.dim() else got for got, want in zip(found, wanted, strict=True)]
+
+
+Answers = list[torch.Tensor]
+
+
+def _together(found: list[Answers], wanted: list[Answers]) -> Iterator[tuple[Answers, Answers]]:
+    """Answers to several batches, and what was wanted, as of one; where they differ in form, of each by itself."""
+    forms = {tuple((tensor.dim(), tensor.shape[1:]) for tensor in each) for each in (*found, *wanted)}
+    if len(wanted) == 1 or len(forms) > 1 or any(not dimensions for dimensions, _ in next(iter(forms))):
+        yield from zip(found, wanted, strict=True)
+        return
+    yield (
+        [torch.cat(parts) for parts in zip(*found, strict=True)],
+        [torch.cat(parts) for parts in zip(*wanted, strict=True)],
+    )
 
 
 def apart(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
