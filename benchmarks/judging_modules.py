@@ -14,6 +14,7 @@ TESTS = {
     "proofmark/verdict/noise.py": ("verdict/test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
     "proofmark/training/outcome/verdict.py": VERDICTS,
+    "proofmark/training/outcome/references.py": VERDICTS,
     "proofmark/training/outcome/shortfall.py": VERDICTS,
     "proofmark/rules/aims.py": ("rules/test_aims.py",),
     "proofmark/measuring/pace.py": ("measuring/test_pace.py",),

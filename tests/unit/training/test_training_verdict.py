@@ -17,8 +17,8 @@ from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETE
 from proofmark.training.outcome.examined import Examination, HandedOut
 from proofmark.training.outcome.over_runs import measured, olympic_mean
 from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
+from proofmark.training.outcome.references import held_to, soonest
 from proofmark.training.outcome.shortfall import is_short
-from proofmark.training.outcome.verdict import held_to, soonest
 from suites.training.contract import TrainingContract
 from tests.training_records import make_run, make_training, passed
 
