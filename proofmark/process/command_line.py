@@ -34,16 +34,20 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Output(io.FileIO):
-    """A program's output for as long as somebody reads it: `| head` ends the program, and that is no error."""
+    """A program's output for as long as somebody reads it: `| head` ends the program, and that is no error. Nor may it
+    be told with a traceback that there is no room for more, as for a log on a full disk."""
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())  # for what is still buffered
             os.close(nowhere)
-            raise SystemExit(UNREAD) from None
+            if isinstance(error, BrokenPipeError):
+                raise SystemExit(UNREAD) from None
+            print(f"ERROR: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+            raise SystemExit(USAGE) from None
 
 
 def reporting_errors(main: Callable[P, int]) -> Callable[P, int]:
@@ -85,11 +89,6 @@ def command(main: Callable[[], int]) -> NoReturn:
         code = main()
     except SystemExit as leaving:
         code = leaving.code
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()  # here, where it can still end the program
-    except OSError as error:  # of a log on a full disk
-        print(f"ERROR: the output cannot be written: {error.strerror or error}", file=sys.stderr)
-        sys.stderr.flush()
-        os._exit(USAGE)  # its rest would be tried once more, with a traceback
+    if sys.stdout is not None:
+        sys.stdout.flush()  # here, where it can still end the program
     sys.exit(code)

@@ -54,8 +54,6 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     begin |= {"isolation": begin.get("isolation", {}) | _isolation(kept)}
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
-    nothing = Utilisation(reason="nothing was measured")
-    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
         **envelope_of(begin, config),
@@ -63,8 +61,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         others=dict([*aims_of(config.parameters).items()][1:]),
         **{name: begin[name] for name in ("scale", "nnodes", "nproc")},
         repeats=config.repeat,
-        flops=flops,
-        utilisation=nothing,
+        flops=None,  # comes with the rates, for which it takes the record to tell which runs are measured
         adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
         seconds=seconds_between(begin, [begin, *events][-1]),
         **_said_by(first),
@@ -157,7 +154,7 @@ def _of_task(run: SeedRun, ranks: Sequence[RankLog], task: dict[str, Any]) -> Se
     """The run, held to what the first one said: the record has that, and only a run that reached its target was
     examined."""
     own = _task(run, ranks)
-    unlike = [name for name in own if own[name] != task.get(name)]
+    unlike = [name for name in own if task and own[name] != task[name]]
     if not unlike:
         return run
     what = f"its ranks say of its {', '.join(unlike)} something else than those of the first run"
@@ -202,12 +199,13 @@ def _figures(
     Older logs, in which no tokens were counted, say nothing of them, not even that there are none: there padding
     counts.
     """
-    flops = record.flops or Flops(declared=config.flops)
+    first = firsts[0] if firsts else RankLog(0)
+    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
     counted = begin.get("fed", False) or any("tokens" in log.last.get("train_end", ()) for log in firsts)
     runs = measured(record)
     rates = rates_over(runs)
     if not rates:
-        return {}
+        return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
     times = [
         math.inf if run.seconds_to_target is None or is_short(record, run) else run.seconds_to_target
         for run in record.runs
@@ -215,6 +213,7 @@ def _figures(
     whole = rates["raw"].value
     tokens = tokens_over(runs) if counted else config.parameters.get("max_seq_length")
     return {
+        "flops": flops,
         "rates": rates,
         "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
         "seconds_to_target": _finite(olympic_mean(times)),

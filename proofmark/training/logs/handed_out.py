@@ -44,12 +44,10 @@ class Evaluations:
         if not self.interval:
             return ends
         if size > self.interval:  # each whole step has one, and an epoch's last, which is short, may
-            if not items % size:
+            if not (short := items % size):
                 return last - first
-            begun = (at * items + (epoch - 1) * size for at in range(first // epoch, last // epoch))
-            ended = ((at + 1) * items for at in range(first // epoch, last // epoch))
-            crossed = (one // self.interval < other // self.interval for one, other in zip(begun, ended, strict=True))
-            return last - first - ends + sum(crossed)
+            at_ends = (number * items for number in range(first // epoch + 1, last // epoch + 1))
+            return last - first - ends + sum((at - short) // self.interval < at // self.interval for at in at_ends)
         before, after = (step // epoch * items + step % epoch * size for step in (first, last))
         return after // self.interval - before // self.interval
 

@@ -13,6 +13,7 @@ from proofmark.literal import MISSING, number, percent, plural, some
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.record.parts import Monitoring
 from proofmark.rules.aims import Aim, slug, worst
 from proofmark.training.outcome.over_runs import measured, tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
@@ -241,28 +242,27 @@ def _costs(record: TrainingRecord) -> Iterator[Figure]:
     """Energy while training over all runs and nodes, and by the items of those that were measured; memory; all of the
     time."""
     seen = [run.monitoring for run in record.runs]
-    used = [m.energy_joules for m in seen if m and m.energy_joules and m.energy_per_item]
-    missing = "not read in every run" if used else "nothing read the power"
-    whole = sum(used) if used and len(used) == len(seen) else None
-    yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
     counted = [run.monitoring for run in measured(record)]  # another's items are its ranks' word
-    read = [(joules, each) for m in counted if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
-    complete = bool(read) and len(read) == len(counted)
-    per_item = sum(joules for joules, _ in read) / sum(joules / each for joules, each in read) if complete else None
-    method = next((m.energy_method for m in seen if m and m.energy_per_item), None)
-    how = {"note": method} if complete and method else {}
-    yield cost(
-        "energy_per_item",
-        "energy: per item",
-        f"J/{record.item}",
-        **valued(per_item, "nothing read the power" if not read else "not read in every run"),
-        **how,
-    )
+    whole, missing = _energy(seen)
+    yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
+    joules, missing = _energy(counted)
+    items = sum(m.energy_joules / m.energy_per_item for m in counted if m and m.energy_joules and m.energy_per_item)
+    method = next((m.energy_method for m in counted if m and m.energy_per_item), None)
+    how = {"note": method} if joules and method else {}
+    each = joules / items if joules else None
+    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(each, missing), **how)
     yield from troubles(seen)
     peaks = [rank.host_peak_bytes for run in record.runs for rank in run.ranks if rank.host_peak_bytes]
     most = max(peaks, default=None)
     yield fact("memory_host_bytes", "memory, host peak", "B", **valued(most, "no rank came to its end"))
     yield cost("e2e_seconds", "in all", "s", **valued(record.seconds, "not recorded"))
+
+
+def _energy(seen: Sequence[Monitoring | None]) -> tuple[float | None, str]:
+    """Joules of runs, where they were read in each; and why there are none."""
+    read = [m.energy_joules for m in seen if m and m.energy_joules and m.energy_per_item]
+    missing = "not read in every run" if read else "nothing read the power"
+    return (sum(read) if read and len(read) == len(seen) else None), missing
 
 
 def called(runs: Sequence[SeedRun], run: SeedRun) -> str:

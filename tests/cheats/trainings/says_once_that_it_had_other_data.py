@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from vendors.fake.trains_nothing_in_one_run_of_five import Log
+from vendors.fake.trains_nothing_in_one_run_of_five import Log, tell_by
 
-from proofmark.training.ranks.trainer import Trainer
+from proofmark.training.ranks.goal import Target
 from proofmark.vendor import TrainingAdapter
 
 VERDICT, REASON = "FAIL_HONESTY", "its ranks say of its dataset, optimizer, parameters something else"
@@ -25,14 +25,6 @@ class Liar(Log):
 
 class Adapter(TrainingAdapter):
     def __init__(self) -> None:
-        if "round1" not in os.environ["HOME"].split("/"):
-            return
-        honest = Trainer.__init__
-
-        def begin(trainer: Trainer, *given: Any, **named: Any) -> None:
-            places = [Liar(each) if type(each).__name__ == "EventLog" else each for each in given]
-            names = {name: Liar(each) if type(each).__name__ == "EventLog" else each for name, each in named.items()}
-            honest(trainer, *places, **names)
-            trainer.goal.is_over = lambda *_: False  # type: ignore[method-assign]
-
-        Trainer.__init__ = begin  # type: ignore[method-assign]
+        if "round1" in os.environ["HOME"].split("/"):
+            tell_by(Liar)
+            Target.is_over = lambda *_: False  # type: ignore[method-assign]

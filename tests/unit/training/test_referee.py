@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from proofmark.record.events.log import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.outcome.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
-from proofmark.training.ranks.model.evaluation import Evaluated
-from proofmark.training.ranks.model.referee import _together, apart, as_long_as
+from proofmark.training.ranks.model.evaluation import Evaluated, evaluation_batches
+from proofmark.training.ranks.model.referee import ROWS, _together, apart, as_long_as, batches_to_compare
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.training.cheats import CLASSES, FEATURES, Converts, Points, failed, train
 from tests.unit.training.torchrun import ran_on
@@ -198,6 +200,15 @@ def test_answers_are_held_alike_however_few_a_vendor_evaluates_at_once() -> None
     assert max(apart(*each) for each in zip(found, wanted, strict=True)) < 0.01
     longer = [*wanted, [torch.randn(1, 5)]]
     assert list(_together(longer, longer)) == list(zip(longer, longer, strict=True)), "rows of unlike lengths"
+
+
+@given(items=st.integers(1, 300), batch_size=st.integers(1, 80), world=st.integers(1, 16))
+def test_ranks_compare_equally_many_batches(items: int, batch_size: int, world: int) -> None:
+    """Of as many rows as are asked for, where there are so many; a sharded model would hang in one of some ranks."""
+    lists = [evaluation_batches(items, batch_size, rank, world)[0] for rank in range(world)]
+    batches, sizes = batches_to_compare(items, batch_size, world), [max(map(len, each)) for each in lists]
+    assert batches >= 1 and batches * max(sizes) <= max(items, max(sizes))
+    assert batches * min(sizes) >= min(ROWS, items // max(sizes) * min(sizes))
 
 
 def test_an_answer_without_a_row_for_each_sample_is_compared_as_it_is() -> None:

@@ -18,7 +18,7 @@ from proofmark.record.events.log import CORRUPT, EventLog, read_events
 from proofmark.record.parts import Flops
 from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.logs.collect import _damaged_agents, _rounds, _utilisation
+from proofmark.training.logs.collect import _damaged_agents, _figures, _of_task, _rounds, _task, _utilisation
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, failure_of
 from proofmark.training.logs.gist import gist, raised
@@ -27,12 +27,16 @@ from proofmark.training.logs.outside import clock_checks, least_seconds, tells_c
 from proofmark.training.logs.rank_figures import figures_of
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.run_durations import SinceBegin, durations, rates_of
-from proofmark.training.logs.seed_run import _of_first
+from proofmark.training.logs.seed_run import _of_first, collect_run
+from proofmark.training.node.rank_results import leave_results
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
 from proofmark.training.outcome.event_types import SESSION_EVENTS
+from proofmark.training.outcome.examined import Examination
+from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outcome.record import Failure
 from proofmark.vendor.hardware.processor import too_many_loaders
-from tests.training_records import passed
+from tests.training_records import make_run, make_training, passed
+from tests.unit.training.test_run_durations import TOTALS
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN |= st.text(max_size=5)
@@ -441,6 +445,53 @@ def test_all_runs_say_the_same_of_their_task(
     found = [(check.name, check.passed, check.meaning) for check in second.checks]
     said = f"its ranks say of its {unlike} something else than those of the first run"
     assert found == ([(PLAN, False, said)] if unlike else [])
+
+
+def test_a_server_of_a_run_that_broke_off_is_held_to_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "noderank0"
+    folder.mkdir()
+    log = EventLog(folder / "rank0.jsonl")
+    log.write("dataset", **SAID["dataset"])
+    log.close()
+    sound, logs = collect_run(
+        tmp_path,
+        {"event": "round_begin", "seed": 0, "time": 1.0, "clock": 0},
+        {"event": "round_end", "status": "succeeded", "time": 2.0, "clock": 1},
+        1,
+    )
+    assert _of_task(sound, logs, {}) == sound
+    assert _of_task(sound, logs, _task(sound, logs) | {"optimizer": "LAMB"}) != sound
+
+
+def test_a_run_short_of_the_target_took_for_ever() -> None:
+    """By its weights, whatever its ranks say."""
+    short = make_run(examination=Examination(claimed=0.95, metric=0.85, weight=1e6, samples=50, of=50))
+    config = EffectiveConfig("training", "net", "embedded", "acme", {"flops": 1.0}, {})
+    begun = {"chip": {"name": "chip"}, "devices": 1}
+    times = [
+        _figures(make_training(*runs), begun, config, [])["seconds_to_target"]
+        for runs in ([make_run()], [make_run(), short])
+    ]
+    assert times[0] is not None and times[1] is None
+
+
+@pytest.mark.parametrize("end", [-62135596800.0, 0.0])
+def test_a_rank_that_ended_at_no_time_has_no_result(tmp_path: Path, end: float) -> None:
+    """Its agent lives on to say so."""
+    begin = {"event": "train_begin", "time": 1.79e9, "clock": 1, "steps": 0, "samples": 0}
+    ended = {"event": "train_end", "time": end, "clock": 2, "samples": 100, "converged": True, **TOTALS}
+    (tmp_path / "rank0.jsonl").write_text(f"{json.dumps(begin)}\n{json.dumps(ended)}\n")
+    leave_results(tmp_path, 0, [0], 1)
+    assert not list(tmp_path.glob("result*"))
+
+
+@pytest.mark.parametrize(("steps", "fits"), [(["step"] * 8, True), (["step"] * 65, False), (["s" * 257], False)])
+def test_what_is_adapted_is_a_few_words(tmp_path: Path, steps: list[str], fits: bool) -> None:
+    log = EventLog(tmp_path / "rank0.jsonl")
+    log.write("adapted", steps=steps)
+    log.close()
+    (event,) = read_events(log.path, RANK_EVENTS)
+    assert (event["event"] == "adapted") == fits
 
 
 def test_a_run_that_broke_off_is_not_quoted(tmp_path: Path) -> None:

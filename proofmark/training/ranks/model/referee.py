@@ -152,8 +152,8 @@ class Referee:
         items = self._validation.items
         lists, _ = evaluation_batches(items, self._config.eval_batch_size, self._place.rank, self._place.world)
         size = max(map(len, lists))  # as it was just evaluated with: none is compiled anew
-        batches = max(1, min(-(-ROWS // size), items // size))  # how far samples lie apart is told by these, of which
-        chosen = random.SystemRandom().sample(range(items), batches * size)  # a vendor's batch may have one
+        batches = batches_to_compare(items, self._config.eval_batch_size, self._place.world)
+        chosen = random.SystemRandom().sample(range(items), batches * size)
         wanted, found = list[list[torch.Tensor]](), list[list[torch.Tensor]]()
         for batch in self._validation.load([chosen[at : at + size] for at in range(0, len(chosen), size)]):
             self._alive()
@@ -190,6 +190,14 @@ def as_long_as(wanted: list[torch.Tensor], found: list[torch.Tensor]) -> list[to
     if len(found) != len(wanted):
         return found
     return [got[: len(want)] if got.dim() and want.dim() else got for got, want in zip(found, wanted, strict=True)]
+
+
+def batches_to_compare(items: int, batch_size: int, world: int) -> int:
+    """How many batches have ROWS rows, as far as there are so many samples: how far samples lie apart is told by these,
+    and a vendor's batch may have one. The same on every rank, whose shares differ by one: a sharded model needs them
+    all at each call."""
+    least, most = max(1, min(batch_size, items // world)), min(batch_size, -(-items // world))
+    return max(1, min(-(-ROWS // least), items // most))
 
 
 Answers = list[torch.Tensor]
