@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.disks import MakeDisk, fill
 from tests.e2e.conftest import House, clean, one_line_answer
 from tests.reports.xunit2 import properties, suites
 from tests.waiting import until
@@ -51,6 +52,16 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3
     assert two_devices.becomes_empty()
+
+
+def test_a_full_disk_under_a_workers_files_takes_nothing_with_it(two_devices: House, make_disk: MakeDisk) -> None:
+    disk = make_disk(64)
+    fill(disk)
+    ran = two_devices.run("-n", "2", "-k", "tiny or second", f"--alluredir={disk}")
+    assert ran.code == 3, ran.output
+    assert "Traceback" not in ran.output and "INTERNALERROR" not in ran.output
+    assert "--alluredir: cannot be written: No space left on device" in ran.output.splitlines()
+    assert ran.output.count("VERDICT PASS") == 2 and (ran.run_dir / "report.html").is_file()
 
 
 def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
