@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from statistics import harmonic_mean
 
 import pytest
 
@@ -81,6 +82,8 @@ def test_a_training_on_each_of_two_servers(there: There) -> None:
     (server,) = run.servers
     assert [run.metric, server.metric] == list(run.instances.accuracies) and run.converged and server.converged
     assert {check.name for check in server.checks} == {check.name for check in run.checks}
+    assert run.rates is not None and server.rates is not None and run.samples == server.samples
+    assert record.rates["raw"].value == pytest.approx(harmonic_mean([run.rates.raw, server.rates.raw])), "all over all"
 
 
 def test_a_rank_that_ends_badly(there: There, stand_in: StandIn) -> None:

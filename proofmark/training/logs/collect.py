@@ -208,7 +208,7 @@ def _figures(
         return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
     times = [
         math.inf if run.seconds_to_target is None or is_short(record, run) else run.seconds_to_target
-        for run in record.runs
+        for run in record.trainings
     ]
     whole = rates["raw"].value
     tokens = tokens_over(runs) if counted else config.parameters.get("max_seq_length")

@@ -99,7 +99,7 @@ def _of_value(record: TrainingRecord, name: str, aim: Aim) -> Iterator[Figure]:
     if headline or aim.target is not None:
         sign = {"note": "at least" if aim.better == "higher" else "at most"} if aim.target is not None else {}
         yield quality(f"target{suffix}", f"target{of}", name, **valued(aim.target, "not recorded"), **sign)
-    found = [run.metric if headline else run.metrics.get(name) for run in record.runs]
+    found = [run.metric if headline else run.metrics.get(name) for run in record.trainings]
     known = [value for value in found if value is not None]
     reached = valued(worst(known, aim.better) if known else None, "no evaluation")
     held = {"target": aim.target, "lower_is_better": aim.better == "lower", "headline": True}
@@ -137,9 +137,7 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
             yield _speed_text(f"run_{index}_throughputs", f"{whose}, throughput_list", **mean)
             mean = {"value": scores, "note": f"average {number(several.accuracy)}"}
             yield quality(f"run_{index}_accuracies", f"{whose}, accuracy_list", "text", **mean)
-    yield honesty(
-        [check for run in record.runs for each in (run, *run.servers) for check in each.checks], "none is recorded"
-    )
+    yield honesty([check for run in record.trainings for check in run.checks], "none is recorded")
 
 
 def _named(values: Mapping[str, float | None]) -> list[str]:
@@ -241,7 +239,7 @@ def _speed_text(key: str, label: str, **more: Any) -> Figure:
 def _costs(record: TrainingRecord) -> Iterator[Figure]:
     """Energy while training over all runs and nodes, and by the items of those that were measured; memory; all of the
     time."""
-    seen = [run.monitoring for run in record.runs]
+    seen = [run.monitoring for run in record.trainings]
     counted = [run.monitoring for run in measured(record)]  # another's items are its ranks' word
     whole, missing = _energy(seen)
     yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
@@ -252,7 +250,7 @@ def _costs(record: TrainingRecord) -> Iterator[Figure]:
     each = joules / items if joules else None
     yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(each, missing), **how)
     yield from troubles(seen)
-    peaks = [rank.host_peak_bytes for run in record.runs for rank in run.ranks if rank.host_peak_bytes]
+    peaks = [rank.host_peak_bytes for run in record.trainings for rank in run.ranks if rank.host_peak_bytes]
     most = max(peaks, default=None)
     yield fact("memory_host_bytes", "memory, host peak", "B", **valued(most, "no rank came to its end"))
     yield cost("e2e_seconds", "in all", "s", **valued(record.seconds, "not recorded"))

@@ -13,7 +13,7 @@ from proofmark.training.outcome.shortfall import is_short
 def measured(record: TrainingRecord) -> list[SeedRun]:
     """The runs that rates are of: those that came to their end, and of these the ones that reached the target, where
     one did. What a run has trained that missed it nobody has looked at: it is its ranks' word."""
-    ended = [run for run in record.runs if run.rates is not None and run.failure is None]
+    ended = [run for run in record.trainings if run.rates is not None and run.failure is None]
     return [run for run in ended if not is_short(record, run)] or ended
 
 

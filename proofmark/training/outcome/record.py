@@ -245,6 +245,11 @@ class TrainingRecord(CaseRecord):
         return {self.metric: headline, **{name: aim for name, aim in self.others.items() if name != self.metric}}
 
     @property
+    def trainings(self) -> Sequence[SeedRun]:
+        """Its runs, and those of a service's further servers, each the whole case by itself."""
+        return [each for run in self.runs for each in (run, *run.servers)]
+
+    @property
     def variant(self) -> dict[str, str]:
         """The scale."""
         return {"scale": self.scale}
@@ -257,9 +262,7 @@ class TrainingRecord(CaseRecord):
     @property
     def claimed(self) -> frozenset[RestsOn]:
         """What was not verified in each of its runs; tokens where it has any."""
-        runs = [each for run in self.runs for each in (run, *run.servers)]
-        if self.in_vendors_image:  # agents, feeders and the examination too
-            runs = []
+        runs = [] if self.in_vendors_image else self.trainings  # agents, feeders and the examination too
         sure = [{each.what for each in run.standing if each.verified} for run in runs]
         due = (what for what in RESTS_ON if what != "tokens" or self.tokens_per_second is not None)
         return frozenset(what for what in due if not sure or not all(what in each for each in sure))

@@ -523,6 +523,13 @@ def test_logs_of_others_have_no_checks() -> None:
     assert judged(make_run(checks=()), read_from=("a.log",))[0] == "INSUFFICIENT"
 
 
+def test_figures_are_over_all_independent_servers() -> None:
+    """Not the first's alone."""
+    server = make_run(rates=rates(1.0, 1.5, 2.0), samples=100)
+    record = make_training(make_run(rates=rates(2.0, 3.0, 4.0), samples=100, servers=(server,)))
+    assert record.rates["raw"].value == pytest.approx(200 / (50 + 100))
+
+
 def test_independent_servers_must_all_reach_the_target() -> None:
     def served(*accuracies: float) -> Instances:
         mean = sum(accuracies) / len(accuracies)
