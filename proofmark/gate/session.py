@@ -192,6 +192,11 @@ class Session:
                 raise self._hangs()
         return self._last_words()
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the process, negative for a signal; None until `end`."""
+        return self._process.returncode
+
     def end(self, patience: float = 30.0) -> None:
         """Let the process end, then end all that is left of it. A second call does nothing."""
         if self._process.returncode is not None:

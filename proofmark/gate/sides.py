@@ -16,6 +16,7 @@ from proofmark.gate.race import Side, SideLost
 from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
 from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.parts import VerdictKind
 
 
 class BaseUnsupported(Exception):
@@ -132,4 +133,9 @@ class WholeRuns:
         except (OSError, ValueError, RecursionError, ValidationError, KeyError, TypeError, AttributeError):
             raise SideLost(harmless(f"the {self._tree.name} left no record: {last}")) from None
         self._sides.look_at(self._tree, task)
+        assert task.verdict is not None
+        kind = VerdictKind[task.verdict.kind]
+        if session.exit_code != kind.exit_code:  # as where somebody else has written into its log
+            end = f"ended with exit code {session.exit_code}, but its record says {kind}"
+            raise SideLost(harmless(f"the {self._tree.name}'s session {end}: {last}"))
         return {key: value for key, value in figures.items() if isinstance(value, int | float)}

@@ -712,6 +712,23 @@ def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pyt
         assert started == (["base", "head"] if base_first else ["head", "base"])
 
 
+def test_a_whole_run_that_ends_otherwise_than_its_record_says_has_no_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that somebody else has written is in the exit code alone."""
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({**task().model_dump(), "figures": [{"key": "whole", "value": 2.0}]}))
+    trees = (Tree("base", tmp_path, "python", tmp_path), Tree("head", tmp_path, "python", tmp_path))
+    sides = sides_in(tmp_path, trees, short_rounds=False)
+    ended = SimpleNamespace(wait=lambda: "who has altered it?", end=lambda: None, exit_code=0)
+    monkeypatch.setattr(sides, "start", lambda tree: (ended, record))
+    with sides.loaded() as (base, head):
+        assert base.rates() == head.rates() == {"whole": 2.0}
+        ended.exit_code = 17
+        with pytest.raises(SideLost, match="ended with exit code 17, but its record says PASS: who has altered it"):
+            head.rates()
+
+
 def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[list[str]] = []
     monkeypatch.setattr(sides_module, "Session", lambda tree, command, *_, **__: begun.append(command))
