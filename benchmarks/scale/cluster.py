@@ -25,7 +25,6 @@ import psutil
 
 from benchmarks.scale.training import ROOT, Watch, launcher_on, timed, training_on
 from benchmarks.simulated import hosts as simulated_hosts
-from proofmark.launch.cluster import connection
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.node import Node, Tell
@@ -74,7 +73,6 @@ class Simulated:
 
 def measure(hosts: int, folder: Path) -> dict[str, float]:
     """One row: a training on simulated hosts from its submission to its report."""
-    connection.SILENCE = simulated_hosts.PATIENCE
     simulated_hosts.furnish(folder)
     run_dir = folder / "run"
     run_dir.mkdir()

@@ -21,8 +21,6 @@ from proofmark.launch.cluster.node import Node
 from proofmark.launch.far_end import child, server
 
 NPROC = 8
-PATIENCE = 300.0
-"""Seconds of silence: a simulated host waits for its turn on a few cores, which a real one has for itself."""
 STEPS = 100
 """Notes of its steps that a rank leaves, of ten steps each."""
 READINGS = 60
@@ -55,8 +53,6 @@ cp {folder}/monitor.jsonl .
 
 class SimulatedHost(server.FarEnd):
     """A far end with a work directory of its own; code that one host has got, all have."""
-
-    silence = PATIENCE
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -100,10 +100,11 @@ class Handle(ABC):
     Attributes:
         clock_ahead: seconds by which its host's monotonic clock is ahead of this machine's.
         waits: whether nobody runs it yet, or at the moment.
+        silent: whether its host is not heard at the moment, and is waited for.
     """
 
     clock_ahead = 0.0
-    waits = False
+    waits = silent = False
 
     def __init__(self, file: JobFile) -> None:
         """Take the job that a file describes."""

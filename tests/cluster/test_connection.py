@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+from proofmark.launch.cluster import connection as near_end
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.program import PROGRAM
-from proofmark.launch.far_end.protocol import GREETING, SILENCE
+from proofmark.launch.far_end.protocol import GREETING
 from proofmark.training.job import LEAVES
 
 MEGABYTE = 1 << 20
@@ -118,20 +121,17 @@ def test_a_far_end_needs_the_standard_library_alone(tmp_path: Path) -> None:
     assert ran.stdout == GREETING and not ran.stderr
 
 
-async def opened() -> Connection:
-    connection = Connection()
+async def opened(silence: float = 60.0) -> Connection:
+    connection = Connection(silence=silence)
     await connection.open(Node("x", "127.0.0.1").command([sys.executable, "-u", "-c", PROGRAM]), 30)
     return connection
 
 
-def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_may_take_longer_than_a_silence(tmp_path: Path) -> None:
     """The far end hears the near one's heartbeats all the while."""
-    impatient = PROGRAM.replace(f"SILENCE = {SILENCE}", "SILENCE = 2.0")
-    assert impatient != PROGRAM
-    monkeypatch.setitem(globals(), "PROGRAM", impatient)
 
     async def ask() -> str:
-        connection = await opened()
+        connection = await opened(silence=2.0)
         await connection.ask("open", work_dir=str(tmp_path))
         command = [sys.executable, "-c", "import time; time.sleep(4); print('done')"]
         ran = await connection.ask("ask", command=command, environment={"M": "me"}, seconds=30.0, mark="M=me")
@@ -139,6 +139,61 @@ def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: py
         return str(ran["output"])
 
     assert asyncio.run(ask()) == "done\n"
+
+
+def process_of(connection: Connection) -> psutil.Process:
+    assert connection._process is not None
+    return psutil.Process(connection._process.pid)
+
+
+def test_a_silence_is_bridged_and_nothing_is_lost_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_end, "QUIET", 2.0)
+
+    async def bridge() -> tuple[bool, float]:
+        connection = await opened()
+        far_end = process_of(connection)
+        far_end.suspend()
+        try:
+            while connection.quiet is None:
+                await asyncio.sleep(0.1)
+            was_open = connection.is_open
+        finally:
+            far_end.resume()
+        answer = await connection.ask("time")
+        assert connection.is_open and connection.quiet is None
+        await connection.close()
+        return was_open, answer["time"]
+
+    was_open, time = asyncio.run(bridge())
+    assert not was_open and time > 0
+
+
+def test_a_silence_that_lasts_is_a_host_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the pipe to it is full, so that nothing can be written any more."""
+    monkeypatch.setattr(near_end, "GRACE", 1.0)
+
+    async def lose() -> str:
+        connection = await opened(silence=2.0)
+        far_end = process_of(connection)
+        far_end.send_signal(signal.SIGSTOP)
+        with pytest.raises(HostError, match=r"stopped answering 3 s ago, `silence_timeout`"):
+            await connection.ask("take", bytes(8 * MEGABYTE), sizes={})
+        await connection.close()
+        assert not far_end.is_running() or far_end.status() == psutil.STATUS_ZOMBIE
+        return str(connection.lost)
+
+    assert asyncio.run(lose()).startswith("stopped answering")
+
+
+def test_a_far_end_that_hears_nothing_for_as_long_as_it_was_told_ends() -> None:
+    """The near end lives and is not heard: no end of input says so."""
+    started = [sys.executable, "-u", "-c", PROGRAM]
+    with subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as far_end:
+        assert far_end.stdin is not None and far_end.stdout is not None
+        assert far_end.stdout.readline() == GREETING
+        far_end.stdin.write(b'{"order": "heartbeat", "patience": 2.0}\n')
+        far_end.stdin.flush()
+        assert far_end.wait(60) == 0
 
 
 def test_files_come_in_one_order_and_a_damaged_one_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from proofmark.launch.cluster import connection, controller
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
-from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import HostSetup
@@ -89,7 +89,8 @@ def test_a_far_end_waits_for_the_next_job(site: Site) -> None:
 def test_one_that_was_lost_is_followed_by_another(
     site: Site, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE", 3.0)
+    monkeypatch.setattr(connection, "QUIET", 2.0)
+    monkeypatch.setattr(HostSetup, "connection", lambda setup, logs: Connection(logs, patience=5.0))
     assert site.look() == []
     (first,) = site.far_ends()
     first.send_signal(number)

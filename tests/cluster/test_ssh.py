@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cluster.conftest import Campus
@@ -226,7 +227,7 @@ def rebooted(campus: Campus) -> None:
 @pytest.mark.parametrize("trouble, expected", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
 def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: str) -> None:
     assert callable(trouble)
-    session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep")
+    session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep", silence_timeout=10)
     campus.house.wait_for_trouble(session)
     trouble(campus)
     ran = campus.house.end(session)
@@ -246,6 +247,34 @@ def test_a_link_that_comes_back_soon_is_survived(campus: Campus) -> None:
     campus.hosts.link_up(1)
     ran = campus.house.end(session, timeout=120)
     assert ran.code == 0, ran.output
+
+
+def test_a_host_that_is_silent_when_others_fail_is_named_before_it_is_lost(campus: Campus) -> None:
+    """Ranks that wait for one that went with its host are found to hang, long before the host is given up."""
+    session = campus.start("--hang-timeout", "5", trouble=MIDWAY + "sleep", silence_timeout=40)
+    campus.house.wait_for_trouble(session)
+    cut_link(campus)
+    ran = campus.house.end(session)
+    assert ran.code == 17, ran.output
+    assert re.match(rf"{campus.hosts.hosts[1].name}: stopped answering \d+ s ago", failure(ran)), failure(ran)
+    assert campus.is_empty(60), "its far end has waited in vain"
+
+
+def test_a_connection_that_is_cut_for_longer_is_bridged(campus: Campus) -> None:
+    """Ranks have connections of their own, and go on."""
+    session = campus.start(trouble="tiny.pause=0.2")
+    losses = campus.house.root / "results/latest/training/tiny/2x1/round1/noderank0/rank0.jsonl"
+    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    below = psutil.Process(session.pid).children(recursive=True)
+    (ssh,) = [each for each in below if each.name() == "ssh" and campus.hosts.hosts[1].name in each.cmdline()]
+    ssh.suspend()
+    try:
+        time.sleep(20)
+    finally:
+        ssh.resume()
+    ran = campus.house.end(session, timeout=120)
+    assert ran.code == 0, ran.output
+    assert "stopped answering" in ran.output and "answers again" in ran.output, ran.output
 
 
 @pytest.mark.parametrize("trouble, expected", [("SIGKILL", " was killed by signal 9"), ("hang", " hung in step")])

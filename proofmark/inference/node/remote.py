@@ -139,6 +139,8 @@ class RemoteProcesses:
                     on_progress(answer)
             if ended:
                 raise WorkerLost(self._cause())
+            if self._handle.silent:  # its launcher says when the host is lost
+                self._heard = time.monotonic()
             if time.monotonic() > until:
                 self.kill()
                 raise WorkerLost(LATE[kind])

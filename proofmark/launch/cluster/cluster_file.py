@@ -90,6 +90,9 @@ class Cluster(_Part):
     answer_timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
         default=60.0, description="seconds in which a host that is reached begins to answer, and answers each order"
     )
+    silence_timeout: Annotated[float, Field(ge=10, le=900)] = Field(
+        default=300.0, description="seconds of silence on the way to a host that are bridged; then it is lost"
+    )
     environment: Annotated[dict[str, str], BeforeValidator(numbers_as_text)] = Field(
         default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
     )

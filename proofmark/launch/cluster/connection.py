@@ -16,8 +16,15 @@ from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node_logs import NodeLogs, printable
 from proofmark.launch.far_end.protocol import GREETING, PIECE
 
-SILENCE = 15.0
-"""Seconds without a heartbeat after which a host has stopped answering; its own far end has given up before."""
+SILENCE = 300.0
+"""Seconds without a heartbeat of a host after which it is lost."""
+
+GRACE = 5.0
+"""Seconds by which its far end gives up before: it has ended all that ran there when the host is called lost."""
+
+QUIET = 8.0
+"""Seconds without a heartbeat after which a user is told, and a host is at fault if something goes wrong elsewhere:
+fewer than the others get to end then."""
 
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks, and that are kept of errors."""
@@ -38,9 +45,10 @@ class HostError(ProofmarkError):
 class Connection:
     """A far end, and the process on this machine that leads to it. Used within one event loop."""
 
-    def __init__(self, logs: NodeLogs | None = None, patience: float = 60.0) -> None:
-        """Prepare; `logs` take what the far end sends of a job, `patience` is in seconds, of one order."""
-        self._patience = patience
+    def __init__(self, logs: NodeLogs | None = None, patience: float = 60.0, silence: float = SILENCE) -> None:
+        """Prepare; `logs` take what the far end sends of a job, `patience` is in seconds, of one order, and `silence`
+        in seconds, of a link that nothing comes through."""
+        self._patience, self._silence = patience, silence
         self.logs = logs or NodeLogs(None)
         """Of the job that it is used for now."""
         self._process: LocalProcess | None = None
@@ -48,14 +56,19 @@ class Connection:
         self._asking = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._errors = b""
-        self._heard = time.monotonic()
+        self._silent = 0.0
         self.lost: str | None = None
         """Why there is no far end any more."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a far end."""
-        return self._process is not None and self.lost is None
+        """Whether there is a far end, which answers."""
+        return self._process is not None and self.lost is None and self.quiet is None
+
+    @property
+    def quiet(self) -> str | None:
+        """For how long a host has been silent that is not lost, if that is out of the ordinary."""
+        return f"stopped answering {self._silent:.0f} s ago" if self._silent >= QUIET and not self.lost else None
 
     async def open(self, command: Sequence[str], timeout: float) -> None:
         """Start a far end.
@@ -86,7 +99,6 @@ class Connection:
         if self.lost:
             await self.close()
             raise HostError(self.lost)
-        self._heard = time.monotonic()
         self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._heartbeat())]
 
     async def ask(
@@ -129,17 +141,18 @@ class Connection:
         """End the far end, which ends what it started, and the process that led to it.
 
         Args:
-            patience: seconds that it may take; one that was lost gets none.
+            patience: seconds that it may take; one that was lost, or is silent, gets none.
         """
         if self._process is None:
             return
+        patience = patience if self.is_open else 0.1
         for task in self._tasks[1:]:
             task.cancel()
         if self._process.stdin:
             self._process.stdin.close()
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
+                await asyncio.wait_for(self._drain(self._process), patience)
         finally:
             await self._process.end()
         for task in self._tasks[:1]:
@@ -170,7 +183,7 @@ class Connection:
         stream = self._process.stdout
         try:
             while line := await stream.readline():
-                self._heard = time.monotonic()
+                self._silent = 0.0
                 frame = json.loads(line)
                 size = frame.get("size")
                 if size is not None and not (type(size) is int and 0 <= size <= PIECE):
@@ -193,13 +206,21 @@ class Connection:
             self.logs.add(frame["name"], frame["offset"], body)
 
     async def _heartbeat(self) -> None:
-        """Tell the far end that this end lives, and notice when the far end doesn't."""
+        """Tell the far end that this end lives, and for how long it may believe so; notice when the far end doesn't.
+
+        The seconds of looks are counted, not those that pass: while this machine stood still nobody listened.
+        """
+        assert self._process and self._process.stdin
+        beat = json.dumps({"order": "heartbeat", "patience": self._silence}).encode() + b"\n"
         while not self.lost:
-            with contextlib.suppress(HostError):
-                await self._write(b'{"order": "heartbeat"}\n')
-            if time.monotonic() - self._heard > SILENCE:
-                self.give_up(f"stopped answering {SILENCE:.0f} s ago")
+            if not self._process.stdin.transport.get_write_buffer_size():  # else the link takes nothing at the moment
+                with contextlib.suppress(HostError):
+                    await self._write(beat)
+            if self._silent >= self._silence + GRACE:
+                self.give_up(f"stopped answering {self._silent:.0f} s ago, `silence_timeout`")
+                self.kill()  # whoever waits to write into a full pipe is told by its end
             await asyncio.sleep(1)
+            self._silent += 1
 
     async def _write(self, frame: bytes) -> None:
         assert self._process and self._process.stdin

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.link import HostLink, HostSetup
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
@@ -83,7 +83,7 @@ class Controller:
             return link
         if kept:
             await setup.part_from(kept)
-        return HostLink(node, Connection(logs, setup.cluster.answer_timeout), report, setup.cluster.python)
+        return HostLink(node, setup.connection(logs), report, setup.cluster.python)
 
     async def release(self, setup: HostSetup, link: HostLink, well: bool) -> None:
         """Let go of a host, or have it wait for the session's next job, if all has gone `well` and it can."""

@@ -16,6 +16,7 @@ from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostReport, ready
 from proofmark.launch.cluster.readying import free_port, make_ready
+from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
@@ -64,11 +65,17 @@ class ClusterHandle(Handle):
         self._facts: dict[str, Any] = {"lost": []}
         self._run_name = secrets.token_hex(8)
         self._links: list[HostLink] = []
+        self._silences = Silences(setup.cluster.silence_timeout, self._news.append)
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
         """The status that the controller's thread has noted."""
         return self._status
+
+    @property
+    def silent(self) -> bool:  # type: ignore[override]
+        """Whether any host is."""
+        return bool(self._silences)
 
     def tell(self, line: str) -> None:
         """Write a line to each agent's standard input. A host that is lost meanwhile says so by its connection."""
@@ -183,8 +190,10 @@ class ClusterHandle(Handle):
             await asyncio.sleep(0.05)
 
     async def _tell(self, line: str) -> None:
+        cluster = self._setup.cluster
+        patience = cluster.answer_timeout + cluster.silence_timeout  # it may be given while a link is silent
         with contextlib.suppress(HostError):
-            await asyncio.gather(*(link.connection.ask("say", line=line) for link in self._links))
+            await asyncio.gather(*(link.connection.ask("say", timeout=patience, line=line) for link in self._links))
 
     async def _fetch(self, leaves: Sequence[str]) -> str | None:
         for link in self._links:
@@ -217,6 +226,7 @@ class ClusterHandle(Handle):
         while not self._heed_stop():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
+            self._silences.look(links)
             first_end = first_end or (now if 0 in ended else None)
             if first_end and now - first_end > self._job.ending:
                 self._give_up([link for link in links if link.connection.logs.ended is None])
@@ -238,13 +248,14 @@ class ClusterHandle(Handle):
             link.connection.give_up(f"its agent has not ended, {self._job.ending:.0f} s after another node's")
 
     def _name_the_lost(self, links: Sequence[HostLink], taken: str | None) -> None:
-        """Nodes that brought the others down without a rank that could say so."""
+        """Nodes that brought the others down without a rank that could say so. One that is silent is not waited for any
+        longer."""
         if taken:
             self._lose(None, taken)
         for link in () if taken else links:
             logs, why = link.connection.logs, None
             if logs.ended is None:
-                why = link.connection.lost
+                why = link.connection.lost or link.connection.quiet
             elif logs.ended and logs.full:
                 why = f"its disk is full, {link.work_dir}"
             elif logs.ended == 0:
@@ -256,7 +267,7 @@ class ClusterHandle(Handle):
         """End a host's agent, wait for its last words, and leave no run behind there."""
         connection = link.connection
         try:
-            if connection.lost is None and "started" in self._facts:
+            if connection.is_open and "started" in self._facts:
                 await connection.ask("stop", timeout=20)
                 for _ in range(50):
                     if connection.logs.ended is not None or connection.lost:

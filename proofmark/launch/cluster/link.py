@@ -11,6 +11,7 @@ from proofmark.launch.cluster.connection import Connection
 from proofmark.launch.cluster.container.image import ContainerImage
 from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.node import Node, Nodes
+from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end
 from proofmark.launch.engine_container import EngineContainer
@@ -37,6 +38,10 @@ class HostSetup:
     container: ContainerImage | None = None
     engines_alone: bool = False
     """Whether engines alone are put into containers: all else runs on the hosts themselves."""
+
+    def connection(self, logs: NodeLogs) -> Connection:
+        """One that is not open yet."""
+        return Connection(logs, self.cluster.answer_timeout, self.cluster.silence_timeout)
 
     async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
         """What starts a far end on a node with an interpreter, and what a record should say of its container.

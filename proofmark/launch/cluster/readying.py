@@ -108,7 +108,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
             python = await _installed(setup, link, tell)
             if python != link.python:
                 await setup.part_from(link)
-                link.python, link.connection = python, _another(setup, link)
+                link.python, link.connection = python, setup.connection(link.connection.logs)
                 await _reach(setup, link)
         await question(link.connection, report, required)
         if not report.problems and (setup.described.devices or report.node == 0):
@@ -135,7 +135,7 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
             if link.connection.lost is None:
                 raise
         await setup.part_from(link)
-        link.connection = _another(setup, link)
+        link.connection = setup.connection(link.connection.logs)
     command, link.container = await setup.far_end(link.node, link.python)
     link.engine_container = None
     if link.container:
@@ -148,11 +148,6 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
         oldest = ".".join(map(str, OLDEST))
         raise HostError(f"`python`: {error}; expected the name or path there of Python {oldest} or newer") from None
     await _furnish(setup, link)
-
-
-def _another(setup: HostSetup, link: HostLink) -> Connection:
-    """A new connection in the place of one that is done with."""
-    return Connection(link.connection.logs, setup.cluster.answer_timeout)
 
 
 async def _furnish(setup: HostSetup, link: HostLink) -> None:

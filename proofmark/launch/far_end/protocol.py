@@ -1,8 +1,9 @@
 """What both ends of a connection to a host agree on.
 
 Frames both ways: a line of JSON; where it says `size`, so many bytes follow, and from the far end one line's end more.
-Each order is answered by one frame `answer`. Either side sends a heartbeat each second; a far end that hears nothing
-for `SILENCE` seconds, or reads the end of its input, ends everything that it started.
+Each order is answered by one frame `answer`. Either side sends a heartbeat each second. The near end's say how many
+seconds may pass without one: a far end that hears nothing for so long, or reads the end of its input, ends everything
+that it started. Until then a link that falls silent loses nothing: what is written waits in it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Any
 Frame = dict[str, Any]
 
 GREETING = b"proofmark-far-end 1\n"
-SILENCE = 10.0
+SILENCE = 60.0
+"""Seconds that the first heartbeat of the near end may take."""
+
 PIECE = 256 * 1024
 """Bytes that follow a frame at most."""
 

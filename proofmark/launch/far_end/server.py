@@ -23,12 +23,12 @@ from proofmark.launch.far_end.protocol import GREETING, PIECE, SILENCE, Frame
 from proofmark.launch.far_end.run import Run
 from proofmark.launch.far_end.store import Store
 
+LOOK = 0.5
+"""Seconds between two looks whether the near end is silent."""
+
 
 class FarEnd:
     """Takes orders from standard input; standard output is for frames alone."""
-
-    silence = SILENCE
-    """Seconds."""
 
     def __init__(self) -> None:
         self._input = os.fdopen(os.dup(0), "rb")
@@ -37,7 +37,7 @@ class FarEnd:
         os.dup2(2, 1)
         self._writing = threading.Lock()
         self._ending = threading.RLock()  # a signal may come while it is held
-        self._heard = time.monotonic()
+        self._silent, self._patience = 0.0, SILENCE
         self._orders: queue.SimpleQueue[tuple[Frame, bytes]] = queue.SimpleQueue()
         self._store: Store
         self._run: Run | None = None
@@ -54,11 +54,13 @@ class FarEnd:
         with contextlib.suppress(OSError, ValueError):
             self._output.write(GREETING)
             while line := self._input.readline():
-                self._heard = time.monotonic()
+                self._silent = 0.0
                 order = json.loads(line)
                 body = self._body(order.get("size", 0))
                 if order["order"] != "heartbeat":
                     self._orders.put((order, body))
+                elif "patience" in order:
+                    self._patience = float(order["patience"])
         self.end()
 
     def end(self, patience: float = 8.0) -> None:
@@ -183,7 +185,7 @@ class FarEnd:
     def _body(self, size: int) -> bytes:
         body = bytearray()
         while len(body) < size and (piece := self._input.read1(min(PIECE, size - len(body)))):
-            self._heard = time.monotonic()
+            self._silent = 0.0
             body += piece
         return bytes(body)
 
@@ -219,9 +221,11 @@ class FarEnd:
                     run.touch()
 
     def _watch(self) -> None:
-        """End everything when the near end falls silent: the link may be cut without an end of input."""
-        while time.monotonic() - self._heard < self.silence:
-            time.sleep(0.5)
+        """End everything when the near end falls silent: the link may be cut without an end of input. The seconds of
+        looks are counted: while this host stood still nobody listened."""
+        while self._silent < self._patience:
+            time.sleep(LOOK)
+            self._silent += LOOK
         self.end(patience=2.0)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from pathlib import Path
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, ClusterHost
+from proofmark.launch.cluster.connection import GRACE
 from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from proofmark.launch.launchers import HostLauncher
+
+ALIVE = 3
+"""Signs of life that ssh asks a host for: it gives up after a third more silence than the session does, for when the
+session is gone."""
 
 
 class Ssh:
@@ -47,8 +53,8 @@ def _over_ssh(cluster: Cluster, host: ClusterHost) -> Node:
         "BatchMode": "yes",
         "StrictHostKeyChecking": "yes",
         "ConnectTimeout": str(CONNECT_TIMEOUT),
-        "ServerAliveInterval": "5",
-        "ServerAliveCountMax": "3",
+        "ServerAliveInterval": str(math.ceil((cluster.silence_timeout + GRACE) / ALIVE)),
+        "ServerAliveCountMax": str(ALIVE),
         "ClearAllForwardings": "yes",
         "ForwardAgent": "no",
         "ForwardX11": "no",

@@ -48,6 +48,7 @@ class Agent:
     """A job that is submitted, and has answered already."""
 
     clock_ahead = 0.0
+    silent = False
 
     def __init__(self) -> None:
         self.stopped = 0
@@ -104,6 +105,22 @@ def test_what_an_agent_has_lost_is_told_as_it_says(tmp_path: Path) -> None:
     with pytest.raises(WorkerLost) as caught:
         there.begin(lambda _: None)
     assert (str(caught.value), caught.value.detail) == ("gone", "where") and agent.stopped
+
+
+def test_an_agent_is_not_given_up_while_its_host_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its launcher waits for the host, and says when that is lost."""
+    monkeypatch.setattr(remote, "SILENCE", 0.2)
+    there = answered(tmp_path, agent := Agent())
+    agent.silent, looks = True, iter(range(20))
+
+    def look() -> list[str]:
+        agent.silent = next(looks, None) is not None
+        return []
+
+    agent.news = look  # type: ignore[method-assign]
+    with pytest.raises(WorkerLost, match=r"the case's agent gave no sign of life"):
+        there.run("engine_inference", lambda _: None)
+    assert next(looks, None) is None and agent.stopped
 
 
 def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
-from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.connection import GRACE, HostError
 from proofmark.launch.cluster.container.asking import Ask, all_there, run_on, without_disks
 from proofmark.launch.cluster.container.image import ContainerImage, container_of
 from proofmark.launch.cluster.container.settings import ContainerSettings, device_files
@@ -106,6 +106,8 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"slurm_options": ["--clusters=b"]}, "slurm_options: --clusters is the suite's to say"),
         ({"slurm_options": ["--no-sh"]}, "slurm_options: --no-sh is the suite's to say"),
         ({"clear_caches": "yes"}, "clear_caches: "),
+        ({"silence_timeout": 3}, "silence_timeout: "),
+        ({"silence_timeout": 3600}, "silence_timeout: "),
         ({"worker_dir": "/scratch"}, "worker_dir: unknown key"),
         ({"hosts": []}, "hosts: expected at least one; remove the key"),
     ],
@@ -374,7 +376,12 @@ def test_a_command_line_over_ssh(tmp_path: Path) -> None:
     cluster = Cluster.model_validate({**GOOD, "hosts": ["one"], "user": "you", "key": str(tmp_path / "key")})
     (node,) = Ssh(cluster, "cluster.yaml").all
     command = node.command(["echo", "a b"])
+    (node,) = Ssh(cluster.model_copy(update={"silence_timeout": 10.0}), "cluster.yaml").all
+    assert "ServerAliveInterval=5" in node.command(["echo"])
     assert command[0] == "ssh" and command[-3:] == ["--", "one", "echo 'a b'"]
+    asked = dict(each.split("=", 1) for each in command if each.startswith("ServerAlive"))
+    within = int(asked["ServerAliveInterval"]) * (int(asked["ServerAliveCountMax"]) + 1)
+    assert within > cluster.silence_timeout + GRACE, "ssh itself is to give up no sooner"
     assert "StrictHostKeyChecking=yes" in command and command[-5:-3] == ["-l", "you"]
     with pytest.raises(UsageError) as caught:
         Ssh(cluster.model_copy(update={"hosts": (), "key": "/no", "known_hosts": "/nor"}), "cluster.yaml")

@@ -12,6 +12,7 @@ import pytest
 
 from proofmark.launch.cluster import launcher
 from proofmark.launch.cluster.launcher import ClusterHandle
+from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import ENDING
 from proofmark.training.job import submit
 
@@ -19,9 +20,10 @@ from proofmark.training.job import submit
 class Link:
     """A node whose agent has ended with `code`, or ends when it was looked at so often."""
 
-    def __init__(self, code: int | None, looks: int = 0) -> None:
-        self.name, self._looks = "host", looks
-        self.connection = SimpleNamespace(lost=None, logs=self, give_up=self._give_up)
+    def __init__(self, code: int | None, looks: int = 0, name: str = "host") -> None:
+        self.name, self._looks = name, looks
+        self.connection = SimpleNamespace(lost=None, logs=self, give_up=self._give_up, quiet=None)
+        self.report = SimpleNamespace(node=1)
         self.ended, self.incomplete, self.full = code, False, False
 
     def look(self) -> None:
@@ -49,6 +51,7 @@ def followed(ending: float, monkeypatch: pytest.MonkeyPatch) -> str:
     handle._job, handle._stop = SimpleNamespace(ending=ending), threading.Event()
     handle._file = SimpleNamespace(is_asked_to_stop=lambda: False)
     handle._setup = SimpleNamespace(nodes=SimpleNamespace(gone=gone))
+    handle._silences = Silences(300.0, lambda _: None)
     handle._name_the_lost = lambda *_: None
     return str(asyncio.run(handle._follow(links)))
 
@@ -64,3 +67,39 @@ def test_of_a_training_the_first_node_looks_at_the_weights_for_as_long_as_it_may
     made = SimpleNamespace(config=config, nnodes=2, nproc=8, directory=str(tmp_path), sys_path=(), setup_timeout=900.0)
     submit(made, SimpleNamespace(submit=taken.append))  # type: ignore[arg-type]
     assert taken[0].ending == ENDING + 900.0
+
+
+def test_who_is_silent_when_another_fails_is_at_fault() -> None:
+    handle: Any = object.__new__(ClusterHandle)
+    handle._facts = {"lost": []}
+    links: Any = [Link(1), Link(None)]
+    links[1].connection.quiet = "stopped answering 12 s ago"
+    handle._name_the_lost(links, None)
+    assert handle._facts["lost"] == [{"node": 1, "reason": "host: stopped answering 12 s ago"}]
+
+
+def test_a_user_is_told_once_of_a_silence_and_of_its_end() -> None:
+    told: list[str] = []
+    silences, links = Silences(300.0, told.append), [Link(None, name="a"), Link(None, name="b")]
+
+    def look(quiet: str | None) -> bool:
+        links[1].connection.quiet = quiet
+        silences.look(links)  # type: ignore[arg-type]
+        return bool(silences)
+
+    assert [look(quiet) for quiet in (None, "stopped answering 8 s ago", "stopped answering 9 s ago", None)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert told == ["b stopped answering 8 s ago: it is waited for, 300 s, `silence_timeout`", "b answers again"]
+
+
+def test_of_a_host_that_is_lost_nobody_says_that_it_is_back() -> None:
+    told: list[str] = []
+    silences, link = Silences(300.0, told.append), Link(None)
+    for quiet, lost in (("stopped answering 8 s ago", None), (None, "stopped answering 305 s ago")):
+        link.connection.quiet, link.connection.lost = quiet, lost
+        silences.look([link])  # type: ignore[list-item]
+    assert len(told) == 1 and not silences

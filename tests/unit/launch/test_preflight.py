@@ -9,15 +9,16 @@ import re
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.controller import Controller
-from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.link import HostSetup
+from proofmark.launch.cluster.node import Here, Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
@@ -305,7 +306,8 @@ def test_what_is_asked_of_a_host_is_whole_in_a_ticket(tmp_path: Path) -> None:
 
 
 def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) -> None:
-    setup: Any = SimpleNamespace(cluster=Cluster(work_dir=str(tmp_path), answer_timeout=0.3))
+    cluster: Any = Cluster(work_dir=str(tmp_path), answer_timeout=0.3)
+    setup = HostSetup(Here(), cluster, CodeTree.of(tmp_path, ()), (), DescribeRequest("cpu", "fp32", "", None, False))
 
     async def ask() -> None:
         (link,) = await Controller().links(setup, [Node("busy", "busy")], None)
