@@ -27,6 +27,12 @@ LAST_EVENTS = 65536
 QUOTED = 16
 """Ranks that a failure of many tells of one by one."""
 
+UNTOLD = {
+    True: "each waits for the others or for its device: which of them is at fault can't be told",
+    False: "whether one of them waits for another can't be told",
+}
+"""What is said of several ranks that hung at the same place, by whether they wait there."""
+
 
 def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
     """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it.
@@ -104,6 +110,7 @@ class _Left:
         behind = [event for event in hung if event["position"] == last]
         sentences = [f"{self._names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
         sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
+        sentences += [UNTOLD[bool(last[-1])]] if len(behind) > 1 else []
         waiting = sorted(event["rank"] for event in hung if event["position"] != last)
         if waiting:
             sentences.append(f"waiting for it: rank {some([*map(str, waiting)], QUOTED)}")

@@ -35,15 +35,13 @@ from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.node.stopwatch import Stopwatch
+from proofmark.training.node.waiting import waits
 from proofmark.training.outcome.event_types import DRAWN
 from proofmark.training.outside.examination import examine
 from proofmark.training.spec import AGENT, CHANCES, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.processor import too_many_loaders, usable_cores
-
-WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
-"""Files of torch in which a rank waits for the others."""
 
 LENIENCY = {"checkpoint": 10.0}
 """How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
@@ -273,16 +271,6 @@ class Watch:
 
     def _heartbeat(self, rank: int) -> Heartbeat | None:
         return read_heartbeat(self._directory / f"rank{rank}.heartbeat")
-
-
-def waits(stack: str) -> bool:
-    """Whether a rank's main thread waits for others: it is inside torch's communication, or in a backward pass.
-
-    Args:
-        stack: what faulthandler wrote, the innermost frame of the current thread first.
-    """
-    innermost = stack.partition("Current thread")[2].splitlines()[1:2]
-    return any(place in frame for frame in innermost for place in WAITING)
 
 
 def _is_ours(pid: int) -> bool:

@@ -119,9 +119,22 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert failure is not None
     assert failure.ranks == tuple(range(100))
     assert failure.cause.count("hung in step 7") == QUOTED
-    assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
+    more = f"{100 - QUOTED} more ranks hung there; whether one of them waits for another can't be told"
+    assert f"{more}; waiting for it: rank 100, 101" in failure.cause
     assert failure.cause.endswith(f"and {8092 - QUOTED} more")
     assert failure.last_lines.splitlines() == [f"stack of {rank}" for rank in range(QUOTED)]
+
+
+@pytest.mark.parametrize("ranks, told", [(1, ""), (2, "which of them is at fault can't be told")])
+def test_where_all_ranks_wait_it_is_said_that_the_one_at_fault_is_not_known(
+    tmp_path: Path, ranks: int, told: str
+) -> None:
+    """As where one's own device hangs: its rank waits for that as the others do for the exchange."""
+    hang = {"event": "hang", "step": 7, "phase": "compute", "seconds": 31.0, "position": [7, 3, True]}
+    failure = failure_of(tmp_path, (), [{"rank": rank, **hang} for rank in range(ranks)], None)
+    assert failure is not None and failure.ranks == tuple(range(ranks))
+    assert failure.cause.startswith("rank 0 hung in step 7, compute, for 31 s") and failure.cause.endswith(told)
+    assert ("can't be told" in failure.cause) is bool(told)
 
 
 PYTHON, TORCH = "/usr/lib/python3.12/threading.py", "/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"

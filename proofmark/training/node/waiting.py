@@ -1,0 +1,27 @@
+"""Whether a rank that hangs waits for others, by the Python stack of its main thread."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py", " in synchronize")
+"""Innermost frames of a rank that waits for the others: files of torch; and a wait for its device, in which on an
+accelerator the exchange is: who calls that returns at once."""
+
+DONE = ("proofmark/training/ranks/clock.py", "proofmark/training/ranks/model/gathering.py")
+"""The referee's own files in which a rank waits for its device or the others when it has done its part of a step: these
+are anywhere in the stack, since whose code waits there depends on the device."""
+
+
+def waits(stack: str) -> bool:
+    """Whether a rank's main thread waits for others or for its device: it is inside torch's communication, in a
+    backward pass, or has done its part.
+
+    Args:
+        stack: what faulthandler wrote, the innermost frame of the current thread first.
+    """
+    thread = takewhile(lambda line: line.startswith("  "), stack.partition("Current thread")[2].splitlines()[1:])
+    innermost, *outer = [*thread] or [""]
+    return any(place in innermost for place in WAITING) or any(
+        place in frame for frame in (innermost, *outer) for place in DONE
+    )

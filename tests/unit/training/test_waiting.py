@@ -1,0 +1,82 @@
+"""Who of the ranks that hang waits for others, on a processor and on accelerators."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark.training.node.waiting import waits
+
+RANK = """
+import faulthandler, signal, sys, threading
+from proofmark.training.ranks.clock import Clock
+
+def busy():
+    print("there", flush=True)
+    sum(iter(int, 1))  # in C, and no wait that a kernel would see
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+faulthandler.register(signal.SIGUSR1, all_threads=True)
+clock = Clock(busy if sys.argv[1] == "device" else lambda: None)
+if sys.argv[1] == "device":
+    clock.part("data").__enter__()
+    part = clock.part("compute")
+    part.__exit__(None, None, None)
+else:
+    with clock.part("compute"):
+        busy()
+"""
+
+
+@pytest.mark.parametrize("hangs, waiting", [("device", True), ("own", False)])
+def test_a_rank_that_has_done_its_part_waits_on_any_device(hangs: str, waiting: bool) -> None:
+    command = [sys.executable, "-c", RANK, hangs]
+    pipe, house = subprocess.PIPE, Path(__file__).parents[3]
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=house, text=True) as rank:
+        try:
+            assert rank.stdout is not None and rank.stdout.readline() == "there\n"
+            rank.send_signal(signal.SIGUSR1)
+            assert rank.stderr is not None
+            stack = [rank.stderr.readline()]
+            while "in <module>" not in stack[-1]:
+                stack.append(rank.stderr.readline())
+        finally:
+            rank.kill()
+    assert waits("".join(stack)) is waiting, stack
+
+
+HERE = """Thread 0x1 (most recent call first):
+  File "/python/threading.py", line 5, in synchronize
+
+Current thread 0x2 (most recent call first):
+{frames}
+
+Thread 0x3 (most recent call first):
+  File "/house/proofmark/training/ranks/clock.py", line 5, in __exit__
+"""
+OURS = "/house/proofmark/training/ranks"
+STACKS = {
+    "an exchange on a processor": (["torch/distributed/distributed_c10d.py:all_reduce", "x.py:step"], True),
+    "a backward pass": (["torch/autograd/graph.py:_engine_run_backward", f"{OURS}/stepper.py:step"], True),
+    "a device at a step's end": (["torch/cuda/__init__.py:synchronize", f"{OURS}/clock.py:__exit__"], True),
+    "a vendor's own device there": (["acme/device.py:wait_idle", "acme/x.py:y", f"{OURS}/clock.py:__exit__"], True),
+    "a vendor's wait for its device": (["torch_npu/npu/utils.py:synchronize", "acme/adapter.py:train_step"], True),
+    "what others said, read of a device": ([f"{OURS}/model/gathering.py:<listcomp>", f"{OURS}/x.py:f"], True),
+    "a vendor's code": (["acme/adapter.py:train_step", f"{OURS}/stepper.py:step"], False),
+    "a model's layer": (["torch/nn/modules/linear.py:forward", "torch/nn/parallel/distributed.py:forward"], False),
+}
+
+
+@pytest.mark.parametrize("where", STACKS)
+def test_where_a_rank_waits(where: str) -> None:
+    frames, waiting = STACKS[where]
+    lines = [f'  File "{file}", line 7, in {name}' for file, name in (frame.split(":") for frame in frames)]
+    assert waits(HERE.format(frames="\n".join(lines))) is waiting
+
+
+def test_of_a_rank_that_shows_no_stack_nobody_says_that_it_waits() -> None:
+    assert not waits("") and not waits("what a rank has printed, in synchronize")
