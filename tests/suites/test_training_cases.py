@@ -14,7 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from proofmark.errors import ConfigurationError
 from proofmark.rules.case_file import load_case_file
-from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.config import EffectiveConfig, resolve
+from proofmark.rules.legality import OverrideLayer
 from proofmark.training.case import TrainingCase, TrainingParameters
 from suites.data.text.cloze import Cloze, lay_out
 from suites.training import test_bert, test_cpm, test_glm, test_resnet50
@@ -103,6 +104,20 @@ def test_a_reference_of_no_batch_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cpm.yaml").write_text(text.replace('{"32":', "{many:"), encoding="utf-8")
     with pytest.raises(ConfigurationError, match="references.many"):
         load_case_file(tmp_path / "cpm.yaml", "training", "embedded", cases / "contract.yaml", TrainingParameters)
+
+
+def test_a_loss_is_noted_now_and_then() -> None:
+    """One that is no number ends a training when it is noted, and progress is told by the notes."""
+
+    def problems(steps: int) -> list[str]:
+        cases = CASES.with_name("training")
+        file = load_case_file(cases / "cpm.yaml", "training", "standard", cases / "contract.yaml", TrainingParameters)
+        layer = OverrideLayer("vendor.yaml", {"log_freq": steps})
+        return [str(problem) for problem in resolve(file, "acme", [layer]).problems]
+
+    assert problems(1000) == []
+    (told,) = problems(10**9)
+    assert told == "vendor.yaml: log_freq: expected at most 1000, found 1000000000 (the value in force is 10)"
 
 
 def test_a_momentum_makes_it_sgd() -> None:
