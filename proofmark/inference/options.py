@@ -9,6 +9,9 @@ from proofmark.process.answering.silence import Patience
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig
 
+STEP_TIMEOUT = 86400.0
+"""Seconds that a step may take where the user doesn't say."""
+
 
 @dataclass(frozen=True)
 class RunOptions:

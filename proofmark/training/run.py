@@ -31,6 +31,9 @@ from proofmark.vendor.registry import FoundVendor
 
 PACKAGES = TrainingCase.packages
 
+TIMEOUT, STANDARD_TIMEOUT = 86400.0, 30 * 86400.0
+"""Seconds that a run may take where the user doesn't say: the published size takes days on one device, and weeks."""
+
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -38,12 +41,12 @@ Progress = Callable[[dict[str, Any]], None]
 class TrainingOptions:
     """What the user decides about a run, beside its configuration.
 
-    `timeout`, `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is
-    the folder of an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster
-    share; `audited` whether steps are recorded, and done again outside the ranks.
+    `timeout` (None for what the profile needs), `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no
+    monitor) are in seconds; `resume` is the folder of an earlier session whose checkpoints to go on from; `checkpoints`
+    a folder that all hosts of a cluster share; `audited` whether steps are recorded, and done again outside the ranks.
     """
 
-    timeout: float = 86400.0
+    timeout: float | None = None
     hang_timeout: float = 30.0
     setup_timeout: float = 1800.0
     monitor_interval: float | None = 1.0
@@ -51,6 +54,10 @@ class TrainingOptions:
     checkpoints: Path | None = None
     policy: Policy = field(default_factory=default_policy)
     audited: bool = False
+
+    def timeout_in(self, profile: str) -> float:
+        """Seconds that a run may take, with its time in a queue. What hangs is found sooner."""
+        return self.timeout or (STANDARD_TIMEOUT if profile == "standard" else TIMEOUT)
 
 
 def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
@@ -129,7 +136,8 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         end: dict[str, Any] = {"status": "stopped"}
         try:
             handle = submit(spec, self._launcher, self._imports)  # seconds, in which its modules are imported
-            end = follow(handle, spec, self._options.timeout, partial(self._tell, number), self._note)
+            timeout = self._options.timeout_in(self.config.profile)
+            end = follow(handle, spec, timeout, partial(self._tell, number), self._note)
         except KeyboardInterrupt:
             self._log.write("interrupted", step=f"round {number}")
             raise
