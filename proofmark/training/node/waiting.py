@@ -12,6 +12,10 @@ DONE = ("proofmark/training/ranks/clock.py", "proofmark/training/ranks/model/gat
 """The referee's own files in which a rank waits for its device or the others when it has done its part of a step: these
 are anywhere in the stack, since whose code waits there depends on the device."""
 
+STEPPER, AFTERWARDS = "proofmark/training/ranks/stepper.py", " in step"
+"""The referee's file of a step, and the function in which a rank is when its passes, and so its exchanges, are behind
+it: an optimizer, or a loss scaler's look at the gradients, waits for the device in whoever's code."""
+
 
 def waits(stack: str) -> bool:
     """Whether a rank's main thread waits for others or for its device: it is inside torch's communication, in a
@@ -21,7 +25,7 @@ def waits(stack: str) -> bool:
         stack: what faulthandler wrote, the innermost frame of the current thread first.
     """
     thread = takewhile(lambda line: line.startswith("  "), stack.partition("Current thread")[2].splitlines()[1:])
-    innermost, *outer = [*thread] or [""]
-    return any(place in innermost for place in WAITING) or any(
-        place in frame for frame in (innermost, *outer) for place in DONE
-    )
+    frames = [*thread] or [""]
+    if any(place in frames[0] for place in WAITING) or any(place in frame for frame in frames for place in DONE):
+        return True
+    return next((frame for frame in frames if STEPPER in frame), "").endswith(AFTERWARDS)

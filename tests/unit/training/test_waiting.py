@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
+from proofmark.training.feeding.batches import Share
 from proofmark.training.node.waiting import waits
+from proofmark.training.ranks.communication import CommunicationMeter
+from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.ranks.stepper import Stepper
 
 RANK = """
 import faulthandler, signal, sys, threading
@@ -50,13 +60,13 @@ def test_a_rank_that_has_done_its_part_waits_on_any_device(hangs: str, waiting: 
 
 
 HERE = """Thread 0x1 (most recent call first):
-  File "/python/threading.py", line 5, in synchronize
+  File "/python/threading.py", line 5 in synchronize
 
 Current thread 0x2 (most recent call first):
 {frames}
 
 Thread 0x3 (most recent call first):
-  File "/house/proofmark/training/ranks/clock.py", line 5, in __exit__
+  File "/house/proofmark/training/ranks/clock.py", line 5 in __exit__
 """
 OURS = "/house/proofmark/training/ranks"
 STACKS = {
@@ -66,17 +76,65 @@ STACKS = {
     "a vendor's own device there": (["acme/device.py:wait_idle", "acme/x.py:y", f"{OURS}/clock.py:__exit__"], True),
     "a vendor's wait for its device": (["torch_npu/npu/utils.py:synchronize", "acme/adapter.py:train_step"], True),
     "what others said, read of a device": ([f"{OURS}/model/gathering.py:<listcomp>", f"{OURS}/x.py:f"], True),
-    "a vendor's code": (["acme/adapter.py:train_step", f"{OURS}/stepper.py:step"], False),
-    "a model's layer": (["torch/nn/modules/linear.py:forward", "torch/nn/parallel/distributed.py:forward"], False),
+    "what a loss scaler reads of a device": (["torch/amp/grad_scaler.py:<genexpr>", f"{OURS}/stepper.py:step"], True),
+    "a vendor's code": (
+        ["acme/adapter.py:train_step", f"{OURS}/stepper.py:_micro_step", f"{OURS}/stepper.py:step"],
+        False,
+    ),
+    "a model's layer": (["torch/nn/modules/linear.py:forward", f"{OURS}/stepper.py:_micro_step"], False),
 }
 
 
 @pytest.mark.parametrize("where", STACKS)
 def test_where_a_rank_waits(where: str) -> None:
     frames, waiting = STACKS[where]
-    lines = [f'  File "{file}", line 7, in {name}' for file, name in (frame.split(":") for frame in frames)]
+    lines = [f'  File "{file}", line 7 in {name}' for file, name in (frame.split(":") for frame in frames)]
     assert waits(HERE.format(frames="\n".join(lines))) is waiting
 
 
+class Dumping(torch.nn.Linear):
+    """Keeps the stack where it is called."""
+
+    stack = ""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.stack = stack_here()
+        return super().forward(inputs)
+
+
+class DumpingOptimizer(torch.optim.SGD):
+    """Keeps the stack where it changes the weights."""
+
+    stack = ""
+
+    def step(self, closure: Any = None) -> None:
+        self.stack = stack_here()
+
+
+def stack_here() -> str:
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read()
+
+
+def test_a_rank_is_told_to_be_before_or_after_its_exchanges_by_the_referees_own_step() -> None:
+    made: Any = object.__new__(Stepper)
+    model = Dumping(1, 1)
+    made.model, made.optimizer = model, DumpingOptimizer(model.parameters(), lr=0.1)
+    made._scheduler, made._scaler = SimpleNamespace(step=lambda: None), torch.amp.GradScaler("cpu", enabled=False)
+    made._place, made._config = Place(0, 0, 1, torch.device("cpu")), SimpleNamespace(channels_last=False)
+    made.communication = CommunicationMeter(model, made._place)
+    made._adapter = SimpleNamespace(
+        train_step=lambda case, model, inputs, targets: model(*inputs).sum(),
+        backward=lambda loss: loss.backward(),
+        autocast=lambda config, device: contextlib.nullcontext(),
+    )
+    made._case = None
+    made.step([Share([0], 1)], [([torch.ones(1, 1)], torch.ones(1))], lambda: None)
+    assert not waits(model.stack), model.stack
+    assert waits(made.optimizer.stack), made.optimizer.stack
+
+
 def test_of_a_rank_that_shows_no_stack_nobody_says_that_it_waits() -> None:
-    assert not waits("") and not waits("what a rank has printed, in synchronize")
+    assert not waits("") and not waits("what a rank has printed in synchronize")
