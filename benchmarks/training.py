@@ -137,7 +137,7 @@ def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any
         feeders, ends = Feeders({0: 1}, log), dict[int, tuple[int, ...]]()
         feeders.start(directory / "spec.json", ends)
         feeder, requests = (socket.socket(fileno=end) for end in ends[0])
-        data = Data(Fed(feeder, config, 1, spec.seed), Requested(requests, AHEAD, pin=False))
+        data = Data(Fed(feeder, config, 1, spec.seed), Requested(requests, AHEAD))
         Trainer(case, data, config, spec, Processor(), PLACE, log, heartbeat).run()
         feeders.end()
         log.close()

@@ -153,7 +153,6 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             directory=str(directory),
             sys_path=tuple(sys.path),
             monitor_interval=self._options.monitor_interval,
-            accelerated=self._found.vendor.torch_device() != "cpu",
             backend=self._found.vendor.distributed_backend,
             **trial,
         )

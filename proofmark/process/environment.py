@@ -59,9 +59,14 @@ def holds_password(value: str) -> bool:
     return _ADDRESS.search(value) is not None
 
 
+def passing() -> list[str]:
+    """Names and patterns of what passes beside what is on the list."""
+    return _names(os.environ)
+
+
 def let_pass(names: Iterable[str]) -> None:
     """Let variables pass to all that this process starts from now on; a name may end in *."""
-    os.environ[PASSES] = ",".join(dict.fromkeys((*_names(os.environ), *names)))
+    os.environ[PASSES] = ",".join(dict.fromkeys((*passing(), *names)))
 
 
 def begun_with(
@@ -78,7 +83,7 @@ def begun_with(
     inherited = dict(os.environ) if everything else passed_on(os.environ)
     if not everything:  # packages of the user's are found by HOME
         inherited |= {"HOME": home or "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
-    return {**inherited, **handed_on(given, _names(os.environ)), **own}
+    return {**inherited, **handed_on(given, passing()), **own}
 
 
 def handed_on(given: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:

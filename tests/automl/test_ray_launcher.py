@@ -21,6 +21,7 @@ from proofmark.launch.ray import launcher as launching
 from proofmark.launch.ray.driver import Driver
 from proofmark.launch.ray.driver_process import DriverProcess
 from proofmark.launch.ray.launcher import KEPT, RETRIES, RayLauncher
+from proofmark.process.environment import passed_on
 from tests.automl.searches import STUB, spec_maker
 
 REST: dict[str, Any] = {"graph": {}, "parent": None, "hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
@@ -70,6 +71,15 @@ def begun(folder: Path, ray: Any, seconds: float | None = None, setup: float = 6
 def reason(trial: TrialProcess) -> Any:
     end = trial.poll()
     return end and end["reason"]
+
+
+def test_what_passes_here_passes_where_a_trial_runs(tmp_path: Path, ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a task's environment it is Ray that says which devices it has."""
+    monkeypatch.setenv("PROOFMARK_PASSES", "ACME_VISIBLE_DEVICES")
+    begun(tmp_path, ray)
+    sent = [each for call in ray.mock_calls for each in call.args if isinstance(each, dict) and "environment" in each]
+    (environment,) = (orders["environment"] for orders in sent)
+    assert passed_on({**environment, "ACME_VISIBLE_DEVICES": "5"})["ACME_VISIBLE_DEVICES"] == "5"
 
 
 def test_a_trial_that_no_node_runs_is_not_waited_for_without_end(tmp_path: Path, ray: Any) -> None:

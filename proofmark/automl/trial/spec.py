@@ -98,7 +98,6 @@ class TrialSpec(RunSpec):
         epochs: none is an evaluation alone.
         patience: epochs without a better evaluation after which it ends; None for never.
         nproc: devices that it has, each with a process of its own.
-        accelerated: whether those are others than the processor.
         split: what it is evaluated on.
         monitor_interval: seconds between two readings of its monitor, None for no monitor.
         backend: of its ranks' process group, where it has several.
@@ -113,7 +112,6 @@ class TrialSpec(RunSpec):
     patience: int | None
     seed: int
     nproc: int = 1
-    accelerated: bool = False
     split: str = SEARCH
     monitor_interval: float | None = None
     backend: str = "gloo"

@@ -34,7 +34,8 @@ from proofmark.vendor.registry import find_vendor
 
 @dataclass(frozen=True)
 class Prepared:
-    """A trial that is ready for a device: no vendor's code has run yet."""
+    """A trial that is ready for a device: no vendor's code has run yet, and nothing has looked for devices: which of
+    them it may see, a library reads once."""
 
     spec: TrialSpec
     training: TrainingSpec
@@ -61,13 +62,12 @@ class Prepared:
         config = EffectiveConfig.from_dict(training.config)
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
-        pin = spec.accelerated and bool(spec.epochs)
         if ends:
-            train, evaluated = (Requested(end, AHEAD, pin) for end in ends)
+            train, evaluated = (Requested(end, AHEAD) for end in ends)
             order = plan_of(train.items, config, spec.nproc, spec.seed)
             data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
         else:
-            data = Data.of(case, config, pin, rank, spec.nproc, spec.seed)
+            data = Data.of(case, config, rank, spec.nproc, spec.seed)
         return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
 
     def identify(self, log: EventLog) -> None:
@@ -90,6 +90,7 @@ class Prepared:
         if device.type != "cpu":
             device = torch.device(device.type, rank)
             torch.accelerator.set_device_index(rank)
+            self.data.pin()
         use_tf32(self.config.precision == "tf32")
         if world > 1:
             dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device)

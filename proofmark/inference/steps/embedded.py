@@ -102,7 +102,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     log, heartbeat = _ProgressLog(directory / LOG_FILE, progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
     inner = ForInference(case)
-    data = Data.of(inner, settings, pin=False, seed=config.seed)
+    data = Data.of(inner, settings, seed=config.seed)
     trainer = Trainer(inner, data, settings, spec, Processor(), place, log, heartbeat)
     trainer.run()
     log.close()

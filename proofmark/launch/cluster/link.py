@@ -16,7 +16,7 @@ from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import far_end
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.launch.hosts.request import DescribeRequest
-from proofmark.process.environment import handed_on
+from proofmark.process.environment import handed_on, passing
 
 CONSTRAINTS = "constraints.txt"
 """Pins of what is installed, in the tree's root."""
@@ -111,4 +111,4 @@ def environment_on(link: HostLink, cluster: Cluster, installs: bool = False) -> 
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME") if cluster.interface else ()
     network = dict.fromkeys(names, cluster.interface or "")
     given = {name: value for name, value in cluster.environment.items() if installs or not name.startswith(INSTALLERS)}
-    return {**handed_on({**network, **given}), "PYTHONPATH": link.code}
+    return {**handed_on({**network, **given}, passing()), "PYTHONPATH": link.code}

@@ -18,7 +18,7 @@ from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.launch.ray.driver_process import ANSWERS, Asked
 from proofmark.launch.ray.task import HERE, Heard
-from proofmark.process.environment import tidy_environment
+from proofmark.process.environment import handed_on, passing, tidy_environment
 from proofmark.process.lifetime import marked
 
 RETRIES = 3
@@ -216,7 +216,8 @@ class RayHandle(Handle):
 def _orders(job: Job) -> dict[str, Any]:
     mark = secrets.token_hex(16)
     layout = HostLayout(f"{HERE}/run", f"{HERE}/code", f"{HERE}/cache", None)
-    environment = {**tidy_environment(Path(layout.cache_dir)), **marked(mark), "PYTHONPATH": layout.code}
+    given = handed_on(tidy_environment(Path(layout.cache_dir)), passing())
+    environment = {**given, **marked(mark), "PYTHONPATH": layout.code}
     return {
         "module": job.module,
         "environment": environment,

@@ -38,7 +38,6 @@ class Supply:
     Args:
         feeder: to speak with it.
         ahead: batches that it lays ahead, and that are pinned so.
-        pin: copy batches to pinned memory, ahead of time.
 
     Attributes:
         identity: of the data.
@@ -48,12 +47,16 @@ class Supply:
         StepError: the data is not there, or not as expected.
     """
 
-    def __init__(self, feeder: socket.socket, ahead: int, pin: bool) -> None:
-        self._feeder, self._ahead, self._pin = feeder, ahead, pin
+    def __init__(self, feeder: socket.socket, ahead: int) -> None:
+        self._feeder, self._ahead, self._pin = feeder, ahead, False
         self._slots: dict[int, Slot] = {}
         self._done = deque[int]()
         identity, self.items = json.loads(self._heard(words.HELLO)[1:])
         self.identity = Identity.model_validate(identity)
+
+    def pin(self) -> None:
+        """Copy batches to pinned memory from now on, ahead of time: this process has its device."""
+        self._pin = True
 
     def _source(self) -> Callable[[], Batch]:
         """Where batches come from, one a call. To be called once."""
@@ -130,10 +133,8 @@ class Fed(Supply):
         order: in which its samples come.
     """
 
-    def __init__(
-        self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int, pin: bool = False
-    ) -> None:
-        super().__init__(feeder, ahead(config), pin)
+    def __init__(self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int) -> None:
+        super().__init__(feeder, ahead(config))
         self.order = plan_of(self.items, config, world, seed)
 
     def sample(self) -> Batch:
@@ -162,6 +163,11 @@ class Requested(Supply):
 
     _next: Callable[[], Batch] | None = None
     _to_come = 0
+
+    def pin(self) -> None:
+        """As of `Supply`; no pass is under way."""
+        super().pin()
+        self._next = None
 
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """One pass; begin it when the one before has ended or is given up.

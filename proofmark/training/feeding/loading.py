@@ -31,6 +31,9 @@ class Feed(Protocol):
     identity: Identity
     order: GlobalBatches
 
+    def pin(self) -> None:
+        """Copy batches to pinned memory from now on: this process has its device, which that would choose else."""
+
     def sample(self) -> Batch:
         """The first sample of the data, alone."""
 
@@ -49,6 +52,9 @@ class OnDemand(Protocol):
     def items(self) -> int:
         """How many samples the data has."""
 
+    def pin(self) -> None:
+        """As of a `Feed`."""
+
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """Batches of the samples with these numbers, in order: one pass."""
 
@@ -65,16 +71,19 @@ class Data:
     validation: OnDemand
 
     @classmethod
-    def of(
-        cls, case: TrainingCase, config: EffectiveConfig, pin: bool, rank: int = 0, world: int = 1, seed: int = 0
-    ) -> Data:
+    def of(cls, case: TrainingCase, config: EffectiveConfig, rank: int = 0, world: int = 1, seed: int = 0) -> Data:
         """A case's data, all of it loaded by this process.
 
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, pin, ahead(config))
-        return cls(Planned.of(case, config, rank, world, seed, pin), validation)
+        validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, ahead(config))
+        return cls(Planned.of(case, config, rank, world, seed), validation)
+
+    def pin(self) -> None:
+        """Copy batches to pinned memory from now on."""
+        self.train.pin()
+        self.validation.pin()
 
 
 class Planned:
@@ -92,9 +101,7 @@ class Planned:
         self._loader, self._rank, self._epochs = loader, rank, epochs
 
     @classmethod
-    def of(
-        cls, case: TrainingCase, config: EffectiveConfig, rank: int, world: int, seed: int, pin: bool = False
-    ) -> Planned:
+    def of(cls, case: TrainingCase, config: EffectiveConfig, rank: int, world: int, seed: int) -> Planned:
         """The plan of a case's training.
 
         Raises:
@@ -102,8 +109,12 @@ class Planned:
         """
         dataset = case.build_dataset(config, "train")
         checked_data(dataset, "build_dataset", ("__len__", "__getitems__"))
-        loader = RankLoader(dataset, config.num_workers, pin, ahead(config))
+        loader = RankLoader(dataset, config.num_workers, ahead(config))
         return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)
+
+    def pin(self) -> None:
+        """As of a `Feed`."""
+        self._loader.pin()
 
     def sample(self) -> Batch:
         """The first sample of the data, alone.
@@ -150,7 +161,7 @@ class RankLoader:
     Workers are forked here, and stay.
     """
 
-    def __init__(self, dataset: TrainingData, workers: int, pin: bool = False, ahead: int = 2) -> None:
+    def __init__(self, dataset: TrainingData, workers: int, ahead: int = 2) -> None:
         self.dataset = dataset
         self._pass: list[tuple[int, list[int]]] = []
         self._loader: torch.utils.data.DataLoader[Batch] = torch.utils.data.DataLoader(
@@ -160,11 +171,15 @@ class RankLoader:
             num_workers=workers,
             persistent_workers=workers > 0,
             prefetch_factor=max(2, -(-ahead // workers)) if workers else None,
-            pin_memory=pin,
             # its own generator: without one each pass would draw a worker seed from the global one
             generator=torch.Generator().manual_seed(0),
         )
         iter(self._loader)  # a pass over nothing starts the workers
+
+    def pin(self) -> None:
+        """As of a `Feed`, where this process loads: what workers load is pinned from their start on, or never."""
+        assert not self._loader.num_workers
+        self._loader.pin_memory = True
 
     @property
     def identity(self) -> Identity:

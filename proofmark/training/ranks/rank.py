@@ -101,11 +101,13 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     adapter = found.training_adapter(name)
     device = _device_of(vendor, spec.vendor)
     use_tf32(config.precision == "tf32")
-    world, pin = spec.nnodes * spec.nproc, device.type != "cpu"
+    world = spec.nnodes * spec.nproc
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
     for end in (feeder, requests):
         end.set_inheritable(False)
-    data = Data(Fed(feeder, config, world, spec.seed, pin), Requested(requests, AHEAD, pin))
+    data = Data(Fed(feeder, config, world, spec.seed), Requested(requests, AHEAD))
+    if device.type != "cpu":
+        data.pin()
     place = _meet(spec, rank, device)
     trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run() and place.rank == 0:

@@ -69,6 +69,8 @@ def introduce(
     orders |= {"suites": list(suites), "busy": busy}
     line, isolation = _ask(name, orders, load_environment(place.directory).variables)
     answers = _understood(name, line, place.directory)
+    if answers.visible_devices_variable:  # who started this session may have limited it to some devices
+        let_pass([answers.visible_devices_variable])
     _, distribution = target_of(name, vendors_dir)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}

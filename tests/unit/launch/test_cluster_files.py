@@ -419,6 +419,13 @@ def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> Non
     assert of_children["ACME_KEY"] == "k" and of_children["ACME_HOME"] == "/opt/acme" and "UNASKED" not in of_children
 
 
+def test_what_passes_here_passes_on_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's own, as a scheduler sets there: else a rank would see devices that are others'."""
+    monkeypatch.setenv("PROOFMARK_PASSES", "ACME_VISIBLE_DEVICES")
+    there = environment_on(cast(HostLink, SimpleNamespace(code="/code")), Cluster(work_dir="/scratch"))
+    assert "ACME_VISIBLE_DEVICES" in passed_on({**there, "ACME_VISIBLE_DEVICES": "4,5"})
+
+
 def test_an_indexs_password_is_the_installers_alone() -> None:
     index = {"PIP_INDEX_URL": "https://us:geheim@index.example.org/simple"}
     link = cast(HostLink, SimpleNamespace(code="/code"))

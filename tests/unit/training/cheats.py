@@ -125,7 +125,7 @@ def train(
     )
     case = Corners()
     trainer = Trainer(
-        case, Data.of(case, config, False, place.rank, place.world), config, spec, Acme(adapter), place, log, heartbeat
+        case, Data.of(case, config, place.rank, place.world), config, spec, Acme(adapter), place, log, heartbeat
     )
     trainer.run()
     return trainer, list(read_events(log.path))

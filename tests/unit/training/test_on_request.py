@@ -81,7 +81,7 @@ def asked(lists: list[list[int]], epoch: int = 0, samples: int | None = None) ->
 
 
 def test_a_rank_gets_what_it_would_have_loaded(serve: Callable[..., Served]) -> None:
-    found = Requested(serve(Sequences()).end, 2, pin=False)
+    found = Requested(serve(Sequences()).end, 2)
     assert (found.identity, found.items) == (Sequences.identity, ITEMS)
     for lists in (LISTS, [], [[0]], [[i % ITEMS] for i in range(40)]):
         wanted = RankLoader(Sequences(), 0).load(lists)
@@ -90,7 +90,7 @@ def test_a_rank_gets_what_it_would_have_loaded(serve: Callable[..., Served]) -> 
 
 def test_what_a_rank_can_see_was_counted(serve: Callable[..., Served]) -> None:
     served = serve(Sequences())
-    found = Requested(served.end, 2, pin=False)
+    found = Requested(served.end, 2)
     for _ in found.load(LISTS):
         pass
     assert served.counted == [3, 1, 2]
@@ -98,12 +98,12 @@ def test_what_a_rank_can_see_was_counted(serve: Callable[..., Served]) -> None:
 
 def test_a_request_may_be_longer_than_a_message(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "LONGEST", 1024)
-    found = Requested(serve(Kept()).end, 2, pin=False)
+    found = Requested(serve(Kept()).end, 2)
     assert sum(len(targets) for _, targets in found.load([[i, i + 1] for i in range(0, 500, 2)])) == 500
 
 
 def test_a_pass_that_was_given_up_is_not_in_the_next_ones_way(serve: Callable[..., Served]) -> None:
-    found = Requested(serve(Sequences()).end, 2, pin=False)
+    found = Requested(serve(Sequences()).end, 2)
     given_up = found.load(LISTS)
     next(given_up)
     assert [len(targets) for _, targets in found.load([[0, 1, 2, 3], [4]])] == [4, 1]
@@ -126,13 +126,13 @@ class Kept(Sequences):
 
 def test_all_targets_may_be_kept(serve: Callable[..., Served]) -> None:
     """As a metric that is no mean does; and more batches than all words between the two have room for."""
-    found = Requested(serve(Kept()).end, 2, pin=False)
+    found = Requested(serve(Kept()).end, 2)
     kept = [targets for _, targets in found.load([[i] for i in range(500)])]
     assert [int(each) for each in kept] == list(range(500))
 
 
 def test_a_pass_is_of_an_epoch(serve: Callable[..., Served]) -> None:
-    found = Requested(serve(Epochs()).end, 2, pin=False)
+    found = Requested(serve(Epochs()).end, 2)
     assert [int(next(found.load([[0]], epoch))[0][0]) for epoch in (0, 5, 1)] == [0, 5, 1]
 
 
@@ -188,7 +188,7 @@ class Broken(Sequences):
 
 def test_why_there_is_no_more_reaches_the_rank(serve: Callable[..., Served]) -> None:
     found = serve(Broken())
-    rank = Requested(found.end, 2, pin=False)
+    rank = Requested(found.end, 2)
     batches = rank.load([[0], [3]])
     next(batches)
     found.thread.join(10)
@@ -200,7 +200,7 @@ def test_why_there_is_no_more_reaches_the_rank(serve: Callable[..., Served]) -> 
 def test_a_rank_that_keeps_all_gets_no_more(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "HELD", 3)
     found = serve(Sequences())
-    rank = Requested(found.end, 2, pin=False)
+    rank = Requested(found.end, 2)
     batches = rank.load([[0]] * 20)
     held = [next(batches) for _ in range(5)]
     found.thread.join(10)
@@ -228,7 +228,7 @@ workers = int(sys.argv[1])
 def served(data):
     own, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fork_server(own, data, workers, 40, "batch_size")
-    return Requested(end, 2, pin=False)
+    return Requested(end, 2)
 def outcome(call):
     try: return call()
     except Exception as error: return error

@@ -111,7 +111,7 @@ def trained(
     log = EventLog(directory / f"rank{place.rank}.jsonl")
     case, heartbeat = case or Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
     trainer = Trainer(
-        case, Data.of(case, config, False, place.rank, place.world), config, spec, Processor(), place, log, heartbeat
+        case, Data.of(case, config, place.rank, place.world), config, spec, Processor(), place, log, heartbeat
     )
     trainer.run()
     compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from proofmark.errors import UsageError
+from proofmark.process.environment import passed_on
 from proofmark.vendor.contract import Device
 from proofmark.vendor.hardware.devices import assign, usable_devices
 from proofmark.vendor.introduction import asking as introduction
@@ -45,6 +47,14 @@ def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> N
         assert getattr(found, name) == getattr(here, name)
     assert found.compiler("default") == here.compiler("default")
     assert found.adapted_in("training/net") == here.adapted_in("training/net") == []
+
+
+def test_the_variable_that_limits_it_to_some_devices_passes(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To all that the session starts, though no file names it."""
+    monkeypatch.setenv("PROOFMARK_PASSES", "")
+    add(vendors, "acme", f"{GOOD}\nAcme.visible_devices_variable = 'ACME_VISIBLE_DEVICES'\n")
+    introduce("acme", vendors)
+    assert passed_on(dict(os.environ) | {"ACME_VISIBLE_DEVICES": "4,5"})["ACME_VISIBLE_DEVICES"] == "4,5"
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "vendors").glob("*/chips.yaml")))

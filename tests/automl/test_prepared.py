@@ -1,0 +1,51 @@
+"""What makes itself ready before it has a device looks for none: which of them it may see, a library reads once."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.automl.trial.work import Prepared
+from proofmark.training.feeding.on_request import fork_server
+from tests.automl.test_examined import Images, trial
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was asked of an accelerator that this machine seems to have."""
+    found: list[str] = []
+
+    def heard(name: str, answer: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda *given, **named: found.append(name) or answer(given)
+
+    for owner, name, answer in (
+        (torch.accelerator, "is_available", lambda given: True),
+        (torch.accelerator, "current_device_index", lambda given: 0),
+        (torch.accelerator, "set_device_index", lambda given: None),
+        (torch.Tensor, "pin_memory", lambda given: given[0]),
+    ):
+        monkeypatch.setattr(owner, name, heard(name, answer))
+    return found
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_trial_looks_for_no_device_before_it_has_one(tmp_path: Path, asked: list[str], beside: bool) -> None:
+    ends: list[socket.socket] = []
+    for _ in ("train", "search") if beside else ():
+        served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ends.append(end)
+        fork_server(served, Images, 0, 64, "batch_size", ends)
+    prepared = Prepared.of(trial(tmp_path, 1), 0, ends)
+    assert not asked
+    prepared.data.pin()
+    for inputs, targets in prepared.data.validation.load([[0, 1], [2]]):
+        assert inputs[0].shape[1:] == (3, 8, 8) and targets.dtype == torch.int64
+    next(prepared.data.train.batches(0, 0))
+    assert asked.count("pin_memory") >= 6, "each batch's inputs and targets"
+    for end in ends:
+        end.close()
