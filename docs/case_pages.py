@@ -160,7 +160,8 @@ def _setting(key: str, files: Mapping[str, CaseFile]) -> Iterator[str]:
         if value is not None
     ]
     bounds += [f"one of {_code(map(str, setting.choices))}"] if setting.choices else []
-    yield ", ".join([*bounds, *(["may only be raised"] if setting.raise_only else [])])
+    bounds += ["may only be raised"] if setting.raise_only else []
+    yield ", ".join([*bounds, *(["the user's alone"] if setting.users_own else [])])
 
 
 def _code(words: Sequence[str] | Iterator[str]) -> str:

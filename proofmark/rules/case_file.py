@@ -61,6 +61,7 @@ class Setting(BaseModel):
     max: float | None = None
     choices: tuple[Any, ...] | None = None
     raise_only: bool = Field(False, description="an override may not go below the base value")
+    users_own: bool = Field(False, description="no file of a vendor's may set it: the session opens what it names")
 
     @field_validator("value")
     @classmethod

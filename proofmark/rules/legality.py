@@ -127,7 +127,7 @@ def hold_against(
         new = setting.normalise(value) if setting else value
         what = (
             _forbidden(key, value, parameters)
-            or (_forbidden_to_vendors(key, value) if layer.vendors_own else None)
+            or (_forbidden_to_vendors(key, value, setting) if layer.vendors_own else None)
             or _illegal_value(key, value, setting, in_force, layer.closed)
         )
         does_nothing = None if what else idle(key, new, in_force, comes_to)
@@ -158,7 +158,9 @@ def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | Non
     return None
 
 
-def _forbidden_to_vendors(key: str, value: Any) -> str | None:
+def _forbidden_to_vendors(key: str, value: Any, setting: Setting | None) -> str | None:
+    if setting is not None and setting.users_own:
+        return "is the user's alone to set, with --set: a vendor's file may not"
     if key == "compiler" and value is None:
         return "null leaves the engine out, which a vendor's file may not; the user may, with --compiler null"
     if key in FILES and isinstance(value, str) and not is_drivers(value):

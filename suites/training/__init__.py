@@ -33,7 +33,7 @@ class TrainingSuite(Suite):
     imports = IMPORTED
     scaled = True
     closed = True
-    compared = ("raw", "no_eval", "pure_compute")
+    compared = ("raw",)  # the others are parts of the time as ranks tell of them
     options = {
         "--scale": {
             "action": "append",

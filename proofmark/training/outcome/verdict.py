@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.record.parts import Utilisation, Verdict, VerdictKind
 from proofmark.training.outcome.checks import required
 from proofmark.training.outcome.record import Rates, SeedRun, TrainingRecord
 from proofmark.training.outcome.references import held_to
@@ -161,6 +161,7 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
             what = ", ".join(f"{measured} {known[rate]:.4g}" for rate, measured in names.items() if rate in known)
             reasons.append(f"{name}throughputs must fall in this order: {what}")
+        reasons += [f"{name}core: {why}" for why in _impossible_core(record, run)]
         longest, each = record.config.get("max_seq_length"), run.tokens_per_item
         if isinstance(longest, int) and each is not None and each > longest:
             reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
@@ -176,6 +177,20 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             reasons.append(f"{name}it is said to have converged, but {below(record, said, run.samples)}")
     reasons += wrong_flops(record.flops, f"{record.item} and step")
     return reasons + impossible_utilisation(record.utilisation, record.chip)
+
+
+def _impossible_core(record: TrainingRecord, run: SeedRun) -> list[str]:
+    """That it computes faster than its devices can: how much of the time compute took is its ranks' word."""
+    core, whole, mfu = run.rates and run.rates.pure_compute, record.rates.get("raw"), record.utilisation.mfu
+    if (
+        not core
+        or not whole
+        or mfu is None
+        or not whole.value > 0
+        or impossible_utilisation(record.utilisation, record.chip)
+    ):
+        return []
+    return impossible_utilisation(Utilisation(mfu=mfu * core / whole.value), record.chip)
 
 
 def _ended_early(record: TrainingRecord, run: SeedRun) -> str | None:

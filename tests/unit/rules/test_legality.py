@@ -248,6 +248,17 @@ class TestVendorsOwn:
         assert "names a file that its engine would see" in problem.what and own.config.exist_onnx_path is None
         assert not resolve(case_file(), "acme", [OverrideLayer(COMMAND_LINE, {"exist_onnx_path": path})]).problems
 
+    def test_a_vendors_file_names_no_file_that_the_session_opens(self) -> None:
+        """What is in it would stand in the refusal."""
+        case = case_file()
+        case.settings["begun_with"] = Setting(type="str", nullable=True, users_own=True)
+        layer = OverrideLayer(FILE, {"begun_with": "/home/user/.token.json"}, vendors_own=True)
+        own = resolve(case, "acme", [layer], "engine")
+        (problem,) = own.problems
+        assert problem.what.startswith("is the user's alone to set") and own.config.begun_with is None
+        layer = OverrideLayer(COMMAND_LINE, {"begun_with": "/tmp/net.json"})
+        assert not resolve(case, "acme", [layer], "engine").problems
+
     def test_everything_else_as_before(self) -> None:
         values = {"compiler": "other", "fp16": True, "exist_onnx_path": "/opt/acme/net.onnx"}
         layer = OverrideLayer(FILE, values, vendors_own=True)

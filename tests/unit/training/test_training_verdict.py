@@ -107,6 +107,15 @@ def test_refused_record(kind: str, expected: str, changes: dict[str, Any]) -> No
     assert found[0] == kind and expected in found[1], found
 
 
+def test_a_core_above_the_peak_is_no_core() -> None:
+    """How much of the time was compute is the ranks' word: MFU is of the whole."""
+    chip = Chip(name="c", peak=Peak(flops_per_second=1e6, precision="fp32", source="sheet", achievable=9e5))
+    for core, kind in ((800.0, "PASS"), (950.0, "ERROR"), (2e9, "ERROR")):
+        run = make_run(rates=rates(100.0, 101.0, core))
+        found, reasons = judged(run, chip=chip, utilisation=Utilisation(mfu=0.1))
+        assert found == kind and ("core: MFU" in reasons) == (kind == "ERROR"), reasons
+
+
 def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
     return Rates(raw=raw, no_eval=no_eval, pure_compute=pure_compute)
 
