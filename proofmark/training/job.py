@@ -15,6 +15,7 @@ from proofmark.training.logs.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import LOG as EXAMINER_LOG
+from proofmark.training.outside.examination import PATIENCE
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.environment import referee_environment_of
 
@@ -41,7 +42,7 @@ def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) 
             sys_path=spec.sys_path,
             imports=(*IMPORTED, *imports),
             environment=referee_environment_of(spec.config["host"]),
-            ending=ENDING + spec.setup_timeout,  # the first node's referee has yet to look at the weights
+            ending=ENDING + PATIENCE * spec.setup_timeout,  # the first node's referee has yet to look at the weights
         )
     )
 

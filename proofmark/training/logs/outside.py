@@ -100,6 +100,9 @@ def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None
         return None
     known = fields_of(event, Examination)
     said, steps = claimed.get("others", {}), event.get("steps", ())
+    if steps:
+        known["left"] = sum(bool(each.get("due")) for each in steps)
+        known["replayed"] = len(steps) - known["left"]
     known["updates"] = sum(each["update"] is not None for each in steps) if steps else None
     known["unseen"] = next((why for each in steps if (why := each.get("unseen"))), None)
     known["others"] = {

@@ -150,6 +150,7 @@ class _Replayed(Fields):
     misfits: list[Text]
     astray: NotRequired[Seconds]
     stray: NotRequired[Text | None]
+    due: NotRequired[bool]
 
 
 class _Value(Fields):
@@ -171,6 +172,7 @@ class _Examined(Typed):
     items: NotRequired[Items]
     data: NotRequired[Annotated[dict[str, Any], part(Identity)]]
     steps: NotRequired[list[_Replayed]]
+    unreplayed: NotRequired[Text]
 
 
 DRAWN = "drawn"
@@ -188,7 +190,7 @@ FED = "fed"
 """What a rank was handed out."""
 
 EXAMINED = "examined"
-"""What was found of the last weights."""
+"""What was found of the last weights, and of recorded steps; the last one counts, and has all of those before."""
 
 MONITOR_FAILED = "monitor_failed"
 """What was wrong with the node's monitor."""

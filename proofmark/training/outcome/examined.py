@@ -26,12 +26,29 @@ class Examination(Examined):
     of: int = Field(default=0, description="that the validation data has")
     others: dict[str, Examined] = Field(default_factory=dict, description="values but the headline, by name")
     misfits: tuple[str, ...] = Field(default=(), description="tensors in which the weights don't fit the case's model")
+    replayed: int | None = Field(
+        default=None, description="recorded steps that were done again; null: none were recorded"
+    )
+    left: int | None = Field(default=None, description="recorded steps that were not, `unreplayed` says why")
+    unreplayed: str | None = Field(default=None, description="null: all were")
     updates: int | None = Field(
         default=None, description="recorded steps whose update was made again; null: none were recorded"
     )
     unseen: str | None = Field(default=None, description="why that of the others was not; null: it was, of all")
     seconds: float | None = Field(default=None, description="that it took, outside of training")
     reason: str | None = Field(default=None, description="why there is none")
+
+    @property
+    def without_replay(self) -> str | None:
+        """What of recorded steps was not done again, and why."""
+        if self.unreplayed is None:
+            return None
+        which = (
+            "its recorded steps"
+            if self.left is None
+            else f"{self.left} of {self.left + (self.replayed or 0)} recorded steps"
+        )
+        return f"{which} were not done again: {self.unreplayed}"
 
     @property
     def whole(self) -> bool:

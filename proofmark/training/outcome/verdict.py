@@ -130,6 +130,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
         reasons.append("nothing says how many samples its ranks took from the processes that load them")
     if run.examination and run.examination.reason:
         reasons.append(f"its weights were not evaluated outside the ranks: {run.examination.reason}")
+    if run.examination and run.examination.without_replay:
+        reasons.append(run.examination.without_replay)
     resumed = run.resumed_from is not None
     needed = required(bool(record.adapted), bool(run.converged), record.audited, resumed)
     return reasons + missing_checks(needed - {check.name for check in run.checks})

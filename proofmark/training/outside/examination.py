@@ -6,12 +6,14 @@ import contextlib
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.record.events.log import EventLog
 from proofmark.training.outcome.event_types import EXAMINED
+from proofmark.training.outcome.replay_checks import all_replayed
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 
 LOG = "examiner.log"
@@ -19,14 +21,14 @@ LOG = "examiner.log"
 
 PATIENCE = 4.0
 """How many set-ups it may take: it loads the data as each rank's feeder did, evaluates, and replays steps on the
-processor; what was trained for hours is lost without it."""
+processor, as many as there is time for; what was trained for hours is lost without it."""
 
 LONGEST = 1 << 20
-"""Bytes of its answer."""
+"""Bytes of an answer."""
 
 
 def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: str | None) -> None:
-    """Have what the ranks left examined, write down what was found, and remove it.
+    """Have what the ranks left examined, write down what was found, as soon as it is, and remove it.
 
     Args:
         path: of the spec.
@@ -42,25 +44,31 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
     lay_open(directory)
     if not (directory / WEIGHTS).exists() and not _steps(directory):
         return
-    pipe = AnswerPipe(LONGEST)
+    pipe, deadline = AnswerPipe(LONGEST), time.monotonic() + PATIENCE * spec.setup_timeout
     with pipe.given_away() as descriptor:
         arguments, printed = [str(path), str(node), digest or ""], spec.node_directory(node) / LOG
         child = Child("proofmark.training.outside.examiner", arguments, log=printed, passed=[descriptor])
+    found: dict[str, Any] = {}
     try:
-        answer = pipe.receive(child, time.monotonic() + PATIENCE * spec.setup_timeout)
+        while (answer := pipe.receive(child, deadline)) is not None:
+            found = json.loads(answer)
+            log.write(EXAMINED, **found)
         child.has_ended(within=5)
         child.kill()
-        found = json.loads(answer) if answer is not None else {"reason": f"its process {child.cause_of_death()}"}
+        lacking = f"its process {child.cause_of_death()}"
     except ValueError as error:
-        found = {"reason": f"its process gave no answer: {error}"}
+        lacking = f"its process gave no answer: {error}"
     except TimeoutError:
         took = f"{PATIENCE:g} times --setup-timeout {spec.setup_timeout:g}"
-        found = {"reason": f"it took longer than {took}: give it more"}
+        lacking = f"it took longer than {took}: give it more"
     finally:
         child.kill()
         pipe.close()
         _clear(directory)
-    log.write(EXAMINED, **found)
+    if not found:
+        log.write(EXAMINED, reason=lacking)
+    elif spec.audited and "unreplayed" not in found and not all_replayed(found.get("steps")):
+        log.write(EXAMINED, **found, unreplayed=lacking)
 
 
 def _steps(directory: Path) -> list[Path]:

@@ -1,12 +1,16 @@
-"""Recorded steps done again in the case's own model, on the processor, from the weights that they began with."""
+"""Recorded steps done again in the case's own model, on the processor, from the weights that they began with.
+
+What an optimizer made of recorded gradients is looked at first, for that is quick. To compute a step's gradients again
+may take a large model an hour here: that comes in the order of what says most, for there may be no time for all.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +33,7 @@ from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF,
 if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.case import TrainingCase
+    from proofmark.training.case import TrainingCase, TrainingData
 
 
 REPLAYS = 6
@@ -78,6 +82,7 @@ class Replayed:
             worst of all but a twentieth of them. One that is far longer than all others hides them in the vector of
             all, and by how much one is longer is a matter of how a function is written down.
         stray: the worst of all.
+        due: whether its gradients are yet to be computed again.
     """
 
     step: int
@@ -91,6 +96,7 @@ class Replayed:
     misfits: tuple[str, ...] = ()
     astray: float = 0.0
     stray: str | None = None
+    due: bool = False
 
 
 def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.Tensor:
@@ -117,85 +123,100 @@ def _misfits(
     return tuple(shown(wrong)) or (() if whole else ("after the step",))
 
 
+def _telling(runs: Sequence[Sequence[Path]]) -> Iterator[Path]:
+    """Steps of runs in the order of what they say: one of each before a second of any, and those that chance has drawn
+    of all the training before its first ones."""
+    return (step for step in chain.from_iterable(zip_longest(*reversed(runs))) if step)
+
+
 class Replay:
     """Replays the recorded steps of one training."""
 
-    def __init__(self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec) -> None:
-        """Load the data.
+    def __init__(
+        self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec, data: TrainingData | None = None
+    ) -> None:
+        """Load the data, where it is not given.
 
         Raises:
             StepError: it is not there.
         """
         self._case, self._config, self._spec = case, config, spec
-        data = case.build_dataset(config, "train")
+        data = data or case.build_dataset(config, "train")
         self._loader, self._world = RankLoader(data, workers=0), spec.nnodes * spec.nproc
         accumulation = config.gradient_accumulation_steps
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
         self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
 
-    def all(self, directory: Path) -> Iterator[Replayed]:
-        """Replay every step that was recorded in a directory.
+    def all(self, directory: Path) -> Iterator[list[Replayed]]:
+        """What is known of all steps that were recorded in a directory: at first what is known without computing their
+        gradients again, and then after each whose gradients were.
 
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
         """
         recorded = sorted(self._which(folder / WHICH).step for folder in directory.glob(STEP.format("*")))
-        for _, run in groupby(enumerate(recorded), lambda at: at[1] - at[0]):
-            yield from self._run([directory / STEP.format(step) for _, step in run])
+        runs = [
+            [directory / STEP.format(step) for _, step in run]
+            for _, run in groupby(enumerate(recorded), lambda at: at[1] - at[0])
+        ]
+        found = {folder: step for run in runs for folder, step in zip(run, self._updated(run), strict=True)}
+        yield list(found.values())
+        model = self._fresh().model
+        for folder in (folder for folder in _telling(runs) if found[folder].due):
+            found[folder] = self._again(folder, found[folder], model)
+            yield list(found.values())
 
-    def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
-        """Replay consecutive steps."""
+    def _fresh(self) -> Fresh:
         fresh = make_fresh(self._case, self._config, self._spec.seed)
         if self._config.channels_last:
             fresh.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        first = self._which(folders[0] / WHICH).step
+        return fresh
+
+    def _updated(self, folders: Sequence[Path]) -> Iterator[Replayed]:
+        """Consecutive steps, without their gradients."""
+        fresh, first = self._fresh(), self._which(folders[0] / WHICH).step
         updates = Updates(self._case, self._config, fresh.model, self._steps, first)
         for folder, following in zip_longest(folders, folders[1:]):
             if folder == folders[0] and first > 1:
                 state = folder / STATE
                 kept = read_left(state, any_form=True) if os.path.lexists(state) else None
                 updates.begin(kept, read_left(folder / GRADIENTS))
-            yield self._again(folder, following, fresh, updates)
+            yield self._update(folder, following, fresh, updates)
 
-    def _again(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
-        which, model = self._which(folder / WHICH), fresh.model
+    def _update(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
+        number, model = self._which(folder / WHICH).step, fresh.model
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
         ends = [after, read_left(following / BEFORE)] if following else [after]
         if misfits := _misfits(own, shapes, before, recorded, ends):
-            updates.unseen = f"step {which.step} was of another model"
-            return Replayed(which.step, misfits=misfits)
+            updates.unseen = f"step {number} was of another model"
+            return Replayed(number, misfits=misfits)
         if not finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are not finite")
         lower = LOWER.get(self._config.precision)
         seeded = None
-        if which.step == 1:
+        if number == 1:
             seeded = all(fresh.prints[name].allows(print_of(before[name], None)) for name in own)
         if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
             updates.skip()
-            return Replayed(which.step, seeded=seeded, unseen="its gradients are not finite")
-        states, batches = read_left(folder / RANDOM), list(self._data(which))
-        found = self._compared(model, before, batches, recorded, states)
+            return Replayed(number, seeded=seeded, unseen="its gradients are not finite")
         # steps between numbers of a lower precision are larger than training's
         if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
+        update = None if updates.unseen else updates.off(before, recorded, ends)
+        unseen, state = updates.unseen, updates.wrong
+        return Replayed(number, update=update, unseen=unseen, state=state, seeded=seeded, due=True)
+
+    def _again(self, folder: Path, step: Replayed, model: torch.nn.Module) -> Replayed:
+        """The same step with its gradients."""
+        before, recorded, states = (read_left(folder / name) for name in (BEFORE, GRADIENTS, RANDOM))
+        batches = list(self._data(self._which(folder / WHICH)))
+        found = self._compared(model, before, batches, recorded, states)
         rounding = 0.0
         if not found.noise and found.gradient > ROUNDED[self._config.precision]:
             rounding = self._rounding(model, before, batches)
-        update = None if updates.unseen else updates.off(before, recorded, ends)
-        return Replayed(
-            which.step,
-            gradient=found.gradient,
-            noise=found.noise,
-            rounding=rounding,
-            update=update,
-            unseen=updates.unseen,
-            state=updates.wrong,
-            seeded=seeded,
-            astray=found.astray,
-            stray=found.stray,
-        )
+        return replace(step, **vars(found), rounding=rounding, due=False)
 
     def _which(self, path: Path) -> _Which:
         try:

@@ -34,7 +34,7 @@ from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.metric import evaluated, filled
-from proofmark.training.outside.replay import Replay
+from proofmark.training.outside.replay import Replay, Replayed
 from proofmark.training.ranks.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
@@ -310,6 +310,11 @@ def test_dropout_is_heard_that_one_matrix_hides_in_the_vector_of_all(monkeypatch
     assert (found.gradient < 1e-3, found.astray) == (True, 0.0)
 
 
+def done_again(replay: Replay, folder: Path) -> list[Replayed]:
+    *_, found = replay.all(folder)
+    return found
+
+
 NONE = torch.zeros(1)
 """As of a device, whose dropout can't be drawn again."""
 
@@ -328,7 +333,7 @@ def test_a_training_without_its_dropout_is_told(
     for path in tmp_path.rglob(RANDOM):
         save_file({RANDOM_OF.format(0): state}, path)
     replay = Replay(Dropping(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(tmp_path), ()))
-    found = [vars(each) for each in replay.all(tmp_path / "noderank0" / "own0")]
+    found = [vars(each) for each in done_again(replay, tmp_path / "noderank0" / "own0")]
     *_, check = takes_steps(found, "fp32")
     assert check.passed == passes, check.meaning
     assert passes or "they drew less" in check.meaning
@@ -340,7 +345,7 @@ def test_ranks_on_a_processor_each_draw_their_dropout_again(tmp_path: Path) -> N
     assert ran.returncode == 0, ran.stdout + ran.stderr
     config = replace(CONFIG, configurations=SETTINGS | {"gradient_accumulation_steps": 2})
     replay = Replay(Dropping(), config, TrainingSpec(("", ""), "", "", {}, str(tmp_path), (), nproc=2))
-    found = list(replay.all(tmp_path / "noderank0" / "own0"))
+    found = done_again(replay, tmp_path / "noderank0" / "own0")
     assert len(found) == 6
     assert all(each.noise == 0 and each.gradient is not None and each.gradient < 1e-6 for each in found), found
 
@@ -419,7 +424,7 @@ def recorded(folder: Path) -> Replay:
 def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
-    found = list(replay.all(folder))
+    found = done_again(replay, folder)
     assert [each.step for each in found] == [1, 2, 3, 4, 5, 6]
     assert all(each.gradient is not None and each.gradient < 1e-9 and each.noise == 0 for each in found)
     assert [each.seeded for each in found] == [True, *[None] * (len(found) - 1)]
@@ -427,7 +432,7 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert not any(each.rounding for each in found), "nobody asks where gradients are near"
     monkeypatch.setattr("proofmark.training.outside.replay.ROUNDED", {"fp32": -1.0})
-    assert all(0 < each.rounding < 1e-4 for each in replay.all(folder))
+    assert all(0 < each.rounding < 1e-4 for each in done_again(replay, folder))
 
     which = folder / STEP.format(2) / WHICH
     for content in (json.dumps(RECORDED | {"batch": 2}), json.dumps(RECORDED | {"epoch": -1}), "[]", "rubbish"):
@@ -443,7 +448,7 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
     (far / WHICH).unlink()
     far.rmdir()
     save_file({"few": torch.zeros(10)}, folder / STEP.format(2) / BEFORE)
-    assert list(replay.all(folder))[1].misfits
+    assert done_again(replay, folder)[1].misfits
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ class With(Adapted):
 def replayed(folder: Path, case: Tokens | None = None) -> list[Replayed]:
     config = EffectiveConfig("training", "tokens", "embedded", "acme", TASK, SETTINGS)
     replay = Replay(case or Adapted(), config, TrainingSpec(("", ""), "", "", {}, str(folder), ()))
-    return list(replay.all(folder / "noderank0" / "own0"))
+    *_, found = replay.all(folder / "noderank0" / "own0")
+    return found
 
 
 def recorded(folder: Path, case: Tokens | None = None, schedule: str = "linear") -> Path:
