@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from proofmark.errors import StepError
 from proofmark.literal import some
 from proofmark.plain_json import first_of
-from suites.data.images.image_folder import files_identity
+from suites.data.images.files import files_identity
 from suites.data.loading import Batch, BatchDataset
 from suites.detection import COLUMNS, NOTHING
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +13,8 @@ from PIL import Image
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
-from suites.data.given import meant
+from suites.data.images.files import ImageFiles, files_identity, sizes_identity
 from suites.data.loading import Batch, BatchDataset
-
-_SUFFIXES = {".jpeg", ".jpg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
-_LAYOUT = "expected one folder per class, each with that class's images"
 
 
 class ImageFolder(BatchDataset):
@@ -42,7 +37,7 @@ class ImageFolder(BatchDataset):
     def __init__(
         self, root: str, classes: int, resize: int, image_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> None:
-        self._files = _find(Path(root), classes)
+        self._files = ImageFiles(Path(root), classes)
         self._resize, self._size = resize, image_size
         self._mean = torch.tensor(mean).view(3, 1, 1)
         self._std = torch.tensor(std).view(3, 1, 1)
@@ -70,7 +65,7 @@ class ImageFolder(BatchDataset):
         return _crop(image, self._resize, self._size)
 
     def _identify(self, root: Path) -> Identity:
-        return files_identity(root, [path for path, _ in self._files])
+        return files_identity(root, self._files.paths())
 
 
 class RandomCrops(ImageFolder):
@@ -93,12 +88,7 @@ class RandomCrops(ImageFolder):
         return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draw.random() < 0.5 else image
 
     def _identify(self, root: Path) -> Identity:
-        digest = hashlib.sha256()
-        for path, _ in self._files:
-            digest.update(f"{path.relative_to(root).as_posix()}\0{_size(path)}\n".encode())
-        return Identity(
-            name=root.name, sha256=digest.hexdigest(), items=len(self._files), origin=f"{root} (names and sizes)"
-        )
+        return sizes_identity(root, self._files.paths())
 
 
 def random_box(width: int, height: int, draw: random.Random) -> tuple[int, int, int, int]:
@@ -126,56 +116,3 @@ def _crop(image: Image.Image, resize: int, size: int) -> Image.Image:
     image = image.resize((width, height), Image.Resampling.BILINEAR)
     left, top = (width - size) // 2, (height - size) // 2
     return image.crop((left, top, left + size, top + size))
-
-
-def _find(root: Path, classes: int) -> list[tuple[Path, int]]:
-    """Every image with its class's index, sorted."""
-    try:
-        folders = sorted(path for path in root.iterdir() if path.is_dir())
-        files = {folder: _images(folder) for folder in folders}
-    except OSError as error:
-        what = f"The data directory {root} cannot be read ({error.strerror}); {_LAYOUT}."
-        raise StepError(what) from error
-    empty = [folder.name for folder in folders if not files[folder]]
-    if len(empty) == len(folders):
-        raise StepError(f"The data directory {root} holds no images in class folders; {_LAYOUT}{meant(folders)}.")
-    if len(folders) != classes:
-        what = f"holds {len(folders)} class folders, expected {classes}; {_LAYOUT}{meant(folders)}"
-        raise StepError(f"The data directory {root} {what}.")
-    if empty:
-        raise StepError(f"These class folders in {root} hold no images: {', '.join(empty)}.")
-    return [(path, label) for label, folder in enumerate(folders) for path in files[folder]]
-
-
-def _images(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
-
-
-def files_identity(root: Path, files: list[Path]) -> Identity:
-    """A digest over path, size and content of every file.
-
-    Raises:
-        StepError: one of them cannot be read.
-    """
-    digest = hashlib.sha256()
-    # hashing lets go of the interpreter's lock
-    with ThreadPoolExecutor() as pool:
-        for path, (size, content) in zip(files, pool.map(_content, files), strict=True):
-            digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0{content}\n".encode())
-    return Identity(name=root.name, sha256=digest.hexdigest(), items=len(files), origin=str(root))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise StepError(f"The image {path} cannot be read: {error.strerror}.") from error
-
-
-def _content(path: Path) -> tuple[int, str]:
-    try:
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-            return stream.tell(), content
-    except OSError as error:
-        raise StepError(f"The image {path} cannot be read: {error.strerror}.") from error
