@@ -84,8 +84,9 @@ class TrainingCase(Case):
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """The data of a split: 'train' or 'validation'.
 
-        Called in a process that loads for a rank, before it has a model, and again by the referee's processes outside
-        the ranks: each has the whole data set.
+        Called once for all ranks of a node, in a process that is forked for each of them, and again by the referee's
+        processes outside the ranks: each has the whole data set. A file that is opened here has one place for all of
+        them: samples are read from files that are opened then.
 
         Raises:
             StepError: the data directory is not what the case expects.

@@ -29,6 +29,9 @@ from proofmark.process.warm.imports import CACHES
 LONGEST = 1 << 20
 """Bytes of orders."""
 
+DESCRIPTORS = 253
+"""That come with orders: as many as Linux lets a message have."""
+
 ENVIRONMENT_BEGINS = 47
 """Which field of /proc/self/stat after the name is the address of the environment."""
 
@@ -84,7 +87,7 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
     """Returns in what was forked, and there only: its orders."""
     fit = is_alone()
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, LONGEST, 16)
+        message, descriptors, _, _ = socket.recv_fds(control, LONGEST, DESCRIPTORS)
         if not message:
             os._exit(0)
         orders: dict[str, Any] = json.loads(message)

@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 
-LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH, EVALUATED = range(7)
+LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH, EVALUATED, CODE, FEEDER, SERVER = range(10)
 """Indices into the page."""
 
 NO_TEXT = -1
@@ -81,6 +81,24 @@ class Counts:
     def evaluate(self, samples: int) -> None:
         """Note that the rank can be evaluated on so many samples more."""
         self._page[EVALUATED] += samples
+
+    @property
+    def processes(self) -> list[int]:
+        """Of the feeder, and of the process that loads what its rank is evaluated on; empty before both are there."""
+        return [self._page[FEEDER], self._page[SERVER]] if self._page[FEEDER] and self._page[SERVER] else []
+
+    def note_process(self, serves: bool) -> None:
+        """Note that this one is the feeder, or the one that serves what its rank is evaluated on."""
+        self._page[SERVER if serves else FEEDER] = os.getpid()
+
+    @property
+    def code(self) -> int:
+        """Exit code of the feeder, negative for a signal; 0 where it has none yet."""
+        return self._page[CODE]
+
+    def note_code(self, code: int) -> None:
+        """Note that the feeder has ended."""
+        self._page[CODE] = code
 
     def end(self) -> None:
         """Note that the rank takes no more."""

@@ -1,41 +1,35 @@
-"""A rank's feeder: `python -m proofmark.training.feeding.feeder SPEC RANK WORDS_FD COUNTS_FD REQUESTS_FD`.
+"""A rank's feeder, a process that `proofmark.training.feeding.once` has forked.
 
 It loads the rank's share of the plan, lays batches into shared memory ahead of time, and counts what the rank takes. It
 imports no vendor's code, and hears nothing of its rank but from where it trains, and that it takes a batch; what lies
 in shared memory it never reads. It ends with its rank, or when its standard input closes. What the rank is evaluated
-on, a process loads that it has forked.
+on, another process loads.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import importlib
 import os
 import queue
 import select
-import signal
 import socket
 import sys
 import threading
 import traceback
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from proofmark.process.lifetime import end_with, leave
-from proofmark.process.log_level import log_from
-from proofmark.process.memory import keep_freed
+from proofmark.process.lifetime import leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import words
 from proofmark.training.feeding.counts import Counts
-from proofmark.training.feeding.on_request import fork_server, tell
+from proofmark.training.feeding.on_request import tell
 from proofmark.training.feeding.shelf import Shelf
-from proofmark.training.spec import AGENT, TrainingSpec
-from proofmark.vendor import torch_extensions
+from proofmark.training.spec import TrainingSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proofmark.case import Batch
-    from proofmark.training.case import TrainingCase
+    from proofmark.training.case import TrainingCase, TrainingData
     from proofmark.training.feeding.batches import Share
     from proofmark.training.feeding.loading import Planned
 
@@ -130,21 +124,28 @@ class Feeder:
         self._shelf.lay(batch, (samples, share.total(each) if share and each is not None else None))
 
 
-def main() -> NoReturn:
-    """Feed one rank, to its end."""
-    end_with(int(os.environ[AGENT]))
-    keep_freed()
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
-    torch_extensions.hold_back()
-    spec, number = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
-    rank, counts = socket.socket(fileno=int(sys.argv[3])), Counts(int(sys.argv[4]))
-    rank.set_inheritable(False)
-    requests = socket.socket(fileno=int(sys.argv[5]))
-    requests.set_inheritable(False)
-    counts.begin()
+def feed(
+    spec: TrainingSpec,
+    number: int,
+    loaded: Callable[[], tuple[TrainingCase, TrainingData]],
+    rank: socket.socket,
+    counts: Counts,
+) -> NoReturn:
+    """Feed one rank, to its end, which is this process's.
+
+    Args:
+        spec: what is trained.
+        number: the rank's.
+        loaded: gives the case, and what it is trained on, or raises why there is none.
+        rank: to speak with it.
+        counts: what is handed out.
+    """
+    from proofmark.training.feeding.loading import Planned, ahead
+
     try:
-        feeder = _made(spec, number, rank, counts, requests)
+        config, (case, data) = EffectiveConfig.from_dict(spec.config), loaded()
+        plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed, data=data)
+        feeder = Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; its rank says it)
         tell(rank, error)
         counts.end()
@@ -158,19 +159,6 @@ def main() -> NoReturn:
     leave(0)
 
 
-def _made(spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts, requests: socket.socket) -> Feeder:
-    from proofmark.training.feeding.loading import Planned, ahead
-
-    config = EffectiveConfig.from_dict(spec.config)
-    log_from(config.host.log_level)
-    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-    validation = partial(case.build_dataset, config, "validation")
-    largest, counted = config.eval_batch_size, counts.evaluate  # its page is that process's too
-    fork_server(requests, validation, config.num_workers, largest, "eval_batch_size", counted=counted)
-    plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed)
-    return Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
-
-
 def _listen(feeder: Feeder) -> NoReturn:
     """To the rank's end, which is this process's."""
     code = 1
@@ -182,7 +170,3 @@ def _listen(feeder: Feeder) -> NoReturn:
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -101,13 +101,21 @@ class Planned:
         self._loader, self._rank, self._epochs = loader, rank, epochs
 
     @classmethod
-    def of(cls, case: TrainingCase, config: EffectiveConfig, rank: int, world: int, seed: int) -> Planned:
-        """The plan of a case's training.
+    def of(
+        cls,
+        case: TrainingCase,
+        config: EffectiveConfig,
+        rank: int,
+        world: int,
+        seed: int,
+        data: TrainingData | None = None,
+    ) -> Planned:
+        """The plan of a case's training, of its `data` where that is there already.
 
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        dataset = case.build_dataset(config, "train")
+        dataset = case.build_dataset(config, "train") if data is None else data
         checked_data(dataset, "build_dataset", ("__len__", "__getitems__"))
         loader = RankLoader(dataset, config.num_workers, ahead(config))
         return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)

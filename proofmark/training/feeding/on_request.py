@@ -136,12 +136,12 @@ def fork_server(
         end_with(parent)
         for end in ranks:
             end.close()
-        _serve(rank, data, workers, largest, setting, counted)
+        serve(rank, data, workers, largest, setting, counted)
     finally:
         os._exit(0)
 
 
-def _serve(
+def serve(
     rank: socket.socket,
     data: Callable[[], TrainingData],
     workers: int,
@@ -149,6 +149,10 @@ def _serve(
     setting: str,
     counted: Callable[[int], None],
 ) -> None:
+    """Serve a rank in this process, until it is gone.
+
+    Args: as of `fork_server`.
+    """
     from proofmark.training.feeding.loading import RankLoader
 
     try:

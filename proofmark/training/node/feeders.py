@@ -27,7 +27,7 @@ from proofmark.training.feeding.counts import Counts
 from proofmark.training.node.agent_forks import Ends
 from proofmark.training.outcome.event_types import FED
 
-MODULE = "proofmark.training.feeding.feeder"
+MODULE = "proofmark.training.feeding.once"
 
 ENDING = 10.0
 """Seconds that they get to hear what their ranks have said last."""
@@ -50,7 +50,7 @@ class _Seen(NamedTuple):
 
 
 class Feeders:
-    """One for each of a node's ranks.
+    """One for each of a node's ranks, all of one group.
 
     Args:
         outputs: by rank, the descriptor that what it prints goes to.
@@ -59,7 +59,7 @@ class Feeders:
 
     def __init__(self, outputs: Mapping[int, int], log: EventLog) -> None:
         self._outputs, self._log = outputs, log
-        self._running: dict[int, Process] = {}
+        self._process: Process | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: dict[int, _Seen] = {}
         self._before: dict[int, _Seen] = {}
@@ -74,23 +74,27 @@ class Feeders:
             ends: gets, by rank, the descriptors by which it speaks with its own: of what it trains on, and for what it
                 is evaluated on.
         """
-        for rank, output in self._outputs.items():
-            try:
-                self._start(rank, output, spec, ends)
-            except OSError as error:
-                reason = f"the process that loads its data can't be started: {error.strerror or error}"
-                self._log.write("rank_ended", rank=rank, reason=reason)
-                return False
+        try:
+            self._start(spec, ends)
+        except OSError as error:
+            reason = f"the process that loads its data can't be started: {error.strerror or error}"
+            self._log.write("rank_ended", rank=next(iter(self._outputs)), reason=reason)
+            return False
         return True
 
-    def _start(self, rank: int, output: int, spec: Path, ends: Ends) -> None:
-        (its, ranks), (requests, asking) = (socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2))
-        page, own = Counts.make(), {**OWN, "RANK": str(rank)}
-        environment = begun_with({}, own, home=tempfile.gettempdir())  # the agent's own
-        with its, requests:
-            passed = [its.fileno(), page, requests.fileno()]
-            self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
-        self._counts[rank], ends[rank] = Counts(page), (ranks.detach(), asking.detach())
+    def _start(self, spec: Path, ends: Ends) -> None:
+        """One process makes the data of all of them, and forks them."""
+        first, *_ = self._outputs
+        environment = begun_with({}, OWN, home=tempfile.gettempdir())  # the agent's own
+        passed, pages = list[int](), dict[int, int]()
+        with contextlib.ExitStack() as its:
+            for rank, output in self._outputs.items():
+                pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+                (spoken, requests), pages[rank] = (its.enter_context(one) for one, _ in pairs), Counts.make()
+                ends[rank] = tuple(other.detach() for _, other in pairs)
+                passed += [spoken.fileno(), pages[rank], requests.fileno(), output]
+            self._process = start_module(MODULE, [str(spec), str(first)], passed, self._outputs[first], environment)
+        self._counts = {rank: Counts(page) for rank, page in pages.items()}
 
     def wait(self) -> None:
         """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once
@@ -106,8 +110,12 @@ class Feeders:
 
     def stacks(self, ranks: Iterable[int]) -> None:
         """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
-        feeders = [self._running[rank].pid for rank in ranks if rank in self._running]
-        shown = [pid for feeder in feeders for pid in (feeder, *_loading_for(feeder))]
+        if self._process is None:
+            return
+        first = [
+            pid for rank in ranks if rank in self._counts for pid in self._counts[rank].processes or [self._process.pid]
+        ]
+        shown = dict.fromkeys(pid for each in first for pid in (each, *_forked_by(each)))
         for pid in filter(_shows_stacks, shown):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR1)
@@ -116,18 +124,17 @@ class Feeders:
     def end(self) -> None:
         """End them, now that no rank runs. A second time does nothing."""
         with self._ending:
-            for process in self._running.values():
-                with contextlib.suppress(OSError):
-                    if process.stdin:
-                        process.stdin.close()
-            for process in self._running.values():
-                wait_without_reaping(process.pid, ENDING)
-                end_group(process)  # with the workers that load for it
+            if self._process is None:
+                return
+            with contextlib.suppress(OSError):
+                if self._process.stdin:
+                    self._process.stdin.close()  # each of them has the other end
+            wait_without_reaping(self._process.pid, ENDING)
+            end_group(self._process)  # with them, and the workers that load for them
 
     def tell(self) -> None:
         """Write down what they counted, now that they have ended; of one that could not count to its end, why."""
         for rank, counts in self._counts.items():
-            process = self._running[rank]
             if counts.whole:
                 taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
                 before, end = self._before.get(rank, _Seen(0, 0, 0)), self._seen.get(rank)
@@ -135,14 +142,14 @@ class Feeders:
                 evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
                 self._log.write(FED, rank=rank, **taken, **seen, **evaluated)
             else:
-                cause = cause_of_death(process.returncode)
+                cause = cause_of_death(counts.code or (self._process.returncode if self._process else None))
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")
 
 
-def _loading_for(feeder: int) -> list[int]:
-    """Processes that it has forked."""
+def _forked_by(pid: int) -> list[int]:
+    """Processes that one has forked, and those that these have."""
     try:
-        return [each.pid for each in psutil.Process(feeder).children(recursive=True)]
+        return [each.pid for each in psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
         return []
 

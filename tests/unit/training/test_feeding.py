@@ -299,7 +299,7 @@ def counted(made: Feeders, code: int | None, whole: bool) -> None:
     if whole:
         counts.end()
     process: Any = SimpleNamespace(returncode=code)
-    made._running[0] = process
+    made._process = process
 
 
 def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -> None:
@@ -351,8 +351,10 @@ def test_only_one_that_has_begun_is_asked_where_it_is(feeders: tuple[Feeders, Ag
     pipe = subprocess.PIPE
     begun = [subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe) for code in (SLEEPS, SHOWS)]
     assert all(process.stdout and process.stdout.readline() for process in begun)
-    made._running.update(enumerate(begun))
-    made.stacks([0, 1])
+    for rank, process in enumerate(begun):
+        made._counts[rank] = Counts(Counts.make())
+        made._process = process
+        made.stacks([rank])
     assert [process.poll() for process in begun] == [None, None]
     for process in begun:
         process.kill()

@@ -1,0 +1,185 @@
+"""The data of a node's ranks is made once, and each rank has a feeder of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from proofmark.errors import StepError
+from proofmark.record.events.log import EventLog, read_events
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.feeding.fed import Fed, Requested
+from proofmark.training.feeding.loading import Planned
+from proofmark.training.node.feeders import Feeders
+from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.spec import AGENT, TrainingSpec
+from tests.unit.training.test_feeding import config_of, equal
+from tests.unit.training.tokens import ITEMS, Sequences, Tokens
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+    from proofmark.record.events.log import Event
+
+pytestmark = pytest.mark.usefixtures("warm")
+IMPORTED = ("tests.unit.training.tokens", "proofmark.training.feeding.loading")
+
+CONFIG = config_of(eval_batch_size=4)
+
+
+class Telling(Sequences):
+    """Says, in the rank's log, of which rank it is loaded."""
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        print(f"loaded for rank {os.environ['RANK']}", flush=True)
+        return super().__getitems__(indices)
+
+
+class Noted(Tokens):
+    """Its data sets are counted where they are made."""
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        with Path(config.get("noted")).open("a") as stream:
+            stream.write(f"{split}\n")
+        return Telling()
+
+
+class Missing(Tokens):
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        raise StepError(f"no {split} here")
+
+
+class Node:
+    """Ranks' ends of their feeders."""
+
+    def __init__(self, folder: Path, case: type[Tokens], ranks: int = 2) -> None:
+        self.noted = folder / "noted"
+        config = EffectiveConfig(
+            "training", "tokens", "embedded", "acme", {}, {**CONFIG.configurations, "noted": str(self.noted)}
+        )
+        spec = TrainingSpec((__name__, case.__name__), "nobody", "", config.as_dict(), str(folder), (), nproc=ranks)
+        spec.save(folder / "spec.json")
+        self.logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
+        outputs = {rank: os.open(path, os.O_WRONLY | os.O_CREAT) for rank, path in enumerate(self.logs)}
+        self._log, self._ends = EventLog(folder / "agent.jsonl"), dict[int, tuple[int, ...]]()
+        self.feeders, self._open = Feeders(outputs, self._log), list[socket.socket]()
+        assert self.feeders.start(folder / "spec.json", self._ends)
+        for output in outputs.values():
+            os.close(output)
+
+    def sockets(self, rank: int) -> list[socket.socket]:
+        """Those of a rank."""
+        found = [socket.socket(fileno=number) for number in self._ends.pop(rank)]
+        self._open += found
+        return found
+
+    def end(self) -> list[Event]:
+        """Of the ranks, then of the feeders; what the agent writes down."""
+        for rank in list(self._ends):
+            self.sockets(rank)
+        for each in self._open:
+            each.close()
+        self.feeders.end()
+        self.feeders.tell()
+        return list(read_events(self._log.path, AGENT_EVENTS))
+
+
+@pytest.fixture(autouse=True)
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is the agent; when it has ended its feeders, nothing of theirs is left."""
+    monkeypatch.setenv(AGENT, str(os.getpid()))
+    before = {each.pid for each in psutil.Process().children(recursive=True)}
+    yield
+    assert not [each for each in psutil.Process().children(recursive=True) if each.pid not in before]
+
+
+def test_data_is_made_once_for_all_ranks_of_a_node(tmp_path: Path) -> None:
+    node = Node(tmp_path, Noted)
+    for rank in range(2):
+        spoken, requests = node.sockets(rank)
+        fed, asked = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2, pin=False)
+        own = Planned.of(Tokens(), CONFIG, rank, 2, 0)
+        batches = fed.batches(0, 0)
+        assert all(equal(next(batches), wanted) for wanted in own.batches(0, 0))
+        assert [len(targets) for _, targets in asked.load([[0, 1], [2]])] == [2, 1]
+    assert sorted(node.noted.read_text().split()) == ["train", "validation"]
+    taken = {event["rank"]: (event["samples"], event["evaluated"]) for event in node.end()}
+    assert {rank: samples for rank, (samples, _) in taken.items()} == {0: ITEMS + 1, 1: ITEMS - 1}
+    assert [set(log.read_text().splitlines()) for log in node.logs] == [
+        {f"loaded for rank {rank}"} for rank in range(2)
+    ], "each prints into its rank's log"
+
+
+def test_a_node_of_many_ranks_is_fed(tmp_path: Path) -> None:
+    """Their descriptors come in one message: of one that is too long the rest is lost without a word."""
+    node = Node(tmp_path, Tokens, 16)
+    for rank in range(16):
+        spoken, requests = node.sockets(rank)
+        assert Fed(spoken, CONFIG, 16, 0).items == Requested(requests, 2, pin=False).items == ITEMS
+    assert [event["event"] for event in node.end()] == ["fed"] * 16
+
+
+def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path) -> None:
+    node = Node(tmp_path, Missing)
+    for rank in range(2):
+        spoken, requests = node.sockets(rank)
+        with pytest.raises(StepError, match="no train here"):
+            Fed(spoken, CONFIG, 2, 0)
+        with pytest.raises(StepError, match="no validation here"):
+            Requested(requests, 2, pin=False)
+    node.end()
+
+
+def test_a_feeder_that_is_killed_is_named_and_takes_no_other_along(tmp_path: Path) -> None:
+    node = Node(tmp_path, Tokens)
+    ranks = [node.sockets(rank) for rank in range(2)]
+    (first, _), (second, _) = [(Fed(spoken, CONFIG, 2, 0), Requested(asked, 2, pin=False)) for spoken, asked in ranks]
+    os.kill(node.feeders._counts[0].processes[0], signal.SIGKILL)
+    with pytest.raises(StepError, match="the process that loads its data has ended"):
+        first.sample()
+    assert equal(second.sample(), Planned.of(Tokens(), CONFIG, 1, 2, 0).sample())
+    reasons = {event["rank"]: event.get("reason") for event in node.end()}
+    assert reasons == {0: "the process that loads its data died of signal 9 (SIGKILL)", 1: None}
+
+
+def test_a_rank_hears_of_the_end_of_its_own_feeder(tmp_path: Path) -> None:
+    """No other one, and nobody who forked it, has its end of the sockets."""
+    node = Node(tmp_path, Tokens)
+    ranks = [node.sockets(rank) for rank in range(2)]
+    for spoken, asked in ranks:
+        Fed(spoken, CONFIG, 2, 0)
+        Requested(asked, 2, pin=False)
+    for counts, ends in zip(list(node.feeders._counts.values()), ranks, strict=True):
+        for process, end in zip(counts.processes, ends, strict=True):
+            os.kill(process, signal.SIGKILL)
+            end.settimeout(10)
+            assert end.recv(64) == b""
+    node.end()
+
+
+def test_where_it_is_that_makes_the_data_is_shown(tmp_path: Path) -> None:
+    """As long as there are no feeders."""
+    node = Node(tmp_path, Slow)
+    process: Any = node.feeders._process
+    while "slow" not in node.logs[0].read_text():
+        assert psutil.pid_exists(process.pid)
+    node.feeders.stacks([1])
+    assert "build_dataset" in node.logs[0].read_text()
+    for rank in range(2):
+        node.sockets(rank)
+    process.send_signal(signal.SIGKILL)
+    assert all("died of signal 9" in event["reason"] for event in node.end())
+
+
+class Slow(Tokens):
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        print("slow", flush=True)
+        time.sleep(600)
+        raise AssertionError
