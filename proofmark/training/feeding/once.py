@@ -1,18 +1,21 @@
-"""The data of a node's ranks: `python -m proofmark.training.feeding.once SPEC FIRST_RANK DESCRIPTORS...`.
+"""The data of a node's ranks: `python -m proofmark.training.feeding.once SPEC FIRST_RANK TOLD_FD DESCRIPTORS...`.
 
 It makes what the case trains on, once: to look through the files of a data set of standard size takes minutes, and each
 rank's feeder would do it again. Then it forks a feeder for each rank, which has the data as it is. What ranks are
 evaluated on, a process of its own makes that forks who serves it: a data set may draw from its process's only source of
 chance.
 
-It imports no vendor's code, and nobody speaks to it: it waits for its feeders, and ends with its agent.
+It imports no vendor's code, and nobody speaks to it: it tells its agent which data that is, over a socket that nobody
+else can open, waits for its feeders, and ends with its agent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import importlib
+import json
 import os
 import signal
 import socket
@@ -72,16 +75,19 @@ def main() -> NoReturn:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     torch_extensions.hold_back()
-    spec, first, numbers = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2]), list(map(int, sys.argv[3:]))
+    spec, (first, told, *numbers) = TrainingSpec.load(Path(sys.argv[1])), map(int, sys.argv[2:])
     ends = [
         Ends(first + place, *numbers[start : start + EACH]) for place, start in enumerate(range(0, len(numbers), EACH))
     ]
     importlib.import_module("proofmark.training.feeding.loading")  # here: each would import torch
     own = os.getpid()
-    serves = os.fork() == 0
-    if serves:
-        end_with(own)
-    _fork_each(spec, ends, _loaded(spec, "validation" if serves else "train"), serves)
+    with socket.socket(fileno=told) as agent:
+        if serves := os.fork() == 0:
+            end_with(own)
+        loaded = _loaded(spec, "validation" if serves else "train")
+        if not serves:
+            _tell_which(agent, loaded)
+    _fork_each(spec, ends, loaded, serves)
     os._exit(0)
 
 
@@ -96,6 +102,14 @@ def _loaded(spec: TrainingSpec, split: str) -> Loaded:
     except BaseException as error:  # noqa: BLE001 (a case's code may raise anything; each rank is told)
         made.set_exception(error)
     return made.result
+
+
+def _tell_which(agent: socket.socket, loaded: Loaded) -> None:
+    """Say which data that is. Where there is none each rank is told why."""
+    with contextlib.suppress(BaseException):
+        _, data = loaded()
+        which = {"items": len(data), "data": data.identity.model_dump(mode="json")}
+        agent.send(json.dumps(which).encode())
 
 
 def _fork_each(spec: TrainingSpec, ends: Sequence[Ends], loaded: Loaded, serves: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -24,6 +25,7 @@ from proofmark.process.warm.modules import start_module
 from proofmark.process.warm.process import Forked
 from proofmark.record.events.log import EventLog
 from proofmark.training.feeding.counts import Counts
+from proofmark.training.feeding.words import LONGEST
 from proofmark.training.node.agent_forks import Ends
 from proofmark.training.outcome.event_types import FED
 
@@ -60,6 +62,7 @@ class Feeders:
     def __init__(self, outputs: Mapping[int, int], log: EventLog) -> None:
         self._outputs, self._log = outputs, log
         self._process: Process | None = None
+        self._told: socket.socket | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: dict[int, _Seen] = {}
         self._before: dict[int, _Seen] = {}
@@ -88,13 +91,23 @@ class Feeders:
         environment = begun_with({}, OWN, home=tempfile.gettempdir())  # the agent's own
         passed, pages = list[int](), dict[int, int]()
         with contextlib.ExitStack() as its:
+            self._told, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            its.enter_context(told)
             for rank, output in self._outputs.items():
                 pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
                 (spoken, requests), pages[rank] = (its.enter_context(one) for one, _ in pairs), Counts.make()
                 ends[rank] = tuple(other.detach() for _, other in pairs)
                 passed += [spoken.fileno(), pages[rank], requests.fileno(), output]
+            passed.insert(0, told.fileno())
             self._process = start_module(MODULE, [str(spec), str(first)], passed, self._outputs[first], environment)
         self._counts = {rank: Counts(page) for rank, page in pages.items()}
+
+    def data(self) -> dict[str, Any]:
+        """Which data the process that has made it says that it is; empty where it said nothing. To be called once."""
+        try:
+            return dict(json.loads(self._told.recv(LONGEST, socket.MSG_DONTWAIT) or b"{}")) if self._told else {}
+        except OSError:
+            return {}
 
     def wait(self) -> None:
         """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,16 @@ LOG = "examiner.log"
 """What the process printed."""
 
 PATIENCE = 4.0
-"""How many set-ups it may take: it loads the data as each rank's feeder did, evaluates, and replays steps on the
+"""How many set-ups it may take: it loads the data as it was loaded for the ranks, evaluates, and replays steps on the
 processor, as many as there is time for; what was trained for hours is lost without it."""
 
 LONGEST = 1 << 20
 """Bytes of an answer."""
 
 
-def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: str | None) -> None:
+def examine(
+    path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: str | None, data: Mapping[str, Any]
+) -> None:
     """Have what the ranks left examined, write down what was found, as soon as it is, and remove it.
 
     Args:
@@ -36,6 +39,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
         node: this one, where rank 0 was.
         log: the agent's.
         digest: of the weights, as rank 0 told it when training ended; None where it told none.
+        data: which it was trained on, as the process says that has made it for the ranks; empty where it did not.
 
     Raises:
         OSError: no space, no permission.
@@ -43,6 +47,10 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
     directory = spec.own_directory(node, 0)
     lay_open(directory)
     if not (directory / WEIGHTS).exists() and not _steps(directory):
+        return
+    if not data:  # without it nobody holds the ranks to a plan
+        _clear(directory)
+        log.write(EXAMINED, reason="the process that loads its data has not said which that is")
         return
     pipe, deadline = AnswerPipe(LONGEST), time.monotonic() + PATIENCE * spec.setup_timeout
     with pipe.given_away() as descriptor:
@@ -52,7 +60,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
     try:
         while (answer := pipe.receive(child, deadline)) is not None:
             found = json.loads(answer)
-            log.write(EXAMINED, **found)
+            log.write(EXAMINED, **data, **found)
         child.has_ended(within=5)
         child.kill()
         lacking = f"its process {child.cause_of_death()}"
@@ -66,9 +74,9 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: st
         pipe.close()
         _clear(directory)
     if not found:
-        log.write(EXAMINED, reason=lacking)
+        log.write(EXAMINED, **data, reason=lacking)
     elif spec.audited and "unreplayed" not in found and not all_replayed(found.get("steps")):
-        log.write(EXAMINED, **found, unreplayed=lacking)
+        log.write(EXAMINED, **data, **found, unreplayed=lacking)
 
 
 def _steps(directory: Path) -> list[Path]:

@@ -58,14 +58,10 @@ def _answers(spec: TrainingSpec, directory: Path, digest: str, until: float) -> 
         directory: of rank 0's node.
         digest: of the weights, as rank 0 told it when training ended; empty where it told none.
         until: when to be content with fewer samples.
-
-    Raises:
-        StepError: the data isn't there.
     """
     config = EffectiveConfig.from_dict(spec.config)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-    data = case.build_dataset(config, "train")
-    answer: dict[str, Any] = {"items": len(data), "data": data.identity.model_dump(mode="json")}
+    answer: dict[str, Any] = {}
     try:
         answer |= _evaluated(case, config, directory, digest, until)
     except Exception as error:  # noqa: BLE001 (likewise; and of steps there is still something to say)
@@ -76,7 +72,7 @@ def _answers(spec: TrainingSpec, directory: Path, digest: str, until: float) -> 
     from proofmark.training.outside.replay import Replay
 
     try:
-        for steps in Replay(case, config, spec, data).all(directory):
+        for steps in Replay(case, config, spec).all(directory):
             answer["steps"] = [asdict(step) for step in steps]
             yield answer
     except Exception as error:  # noqa: BLE001 (likewise)

@@ -33,7 +33,7 @@ from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF,
 if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.case import TrainingCase, TrainingData
+    from proofmark.training.case import TrainingCase
 
 
 REPLAYS = 6
@@ -132,16 +132,14 @@ def _telling(runs: Sequence[Sequence[Path]]) -> Iterator[Path]:
 class Replay:
     """Replays the recorded steps of one training."""
 
-    def __init__(
-        self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec, data: TrainingData | None = None
-    ) -> None:
-        """Load the data, where it is not given.
+    def __init__(self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec) -> None:
+        """Load the data.
 
         Raises:
             StepError: it is not there.
         """
         self._case, self._config, self._spec = case, config, spec
-        data = data or case.build_dataset(config, "train")
+        data = case.build_dataset(config, "train")
         self._loader, self._world = RankLoader(data, workers=0), spec.nnodes * spec.nproc
         accumulation = config.gradient_accumulation_steps
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)

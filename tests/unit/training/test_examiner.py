@@ -24,7 +24,7 @@ from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.spec import BEFORE, STEP, WEIGHTS, TrainingSpec
 from tests.training_records import make_run, make_training
-from tests.unit.training.test_outside import CONFIG, HERE
+from tests.unit.training.test_outside import CONFIG, DATA, HERE
 from tests.unit.training.tokens import Tokens, trained
 
 if TYPE_CHECKING:
@@ -72,10 +72,16 @@ class Unloaded(Tokens):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def audited(folder: Path, case: type[Tokens], setup_timeout: float = 60.0) -> TrainingSpec:
+class Untrained(Tokens):
+    def build_dataset(self, config: Any, split: str) -> Any:
+        assert split == "validation", "its files were looked through for the ranks"
+        return super().build_dataset(config, split)
+
+
+def audited(folder: Path, case: type[Tokens], setup_timeout: float = 60.0, audit: bool = True) -> TrainingSpec:
     """A training's that has recorded its six steps and left weights."""
     named = ("tests.unit.training.test_examiner" if case is not Tokens else Tokens.__module__, case.__name__)
-    spec = TrainingSpec(named, "nobody", "", CONFIG.as_dict(), str(folder), (), audited=True)
+    spec = TrainingSpec(named, "nobody", "", CONFIG.as_dict(), str(folder), (), audited=audit)
     spec = replace(spec, setup_timeout=setup_timeout)
     spec.save(folder / "spec.json")
     trained(folder, HERE, audited=True)
@@ -87,7 +93,7 @@ def examined(spec: TrainingSpec) -> list[Event]:
     """What the agent notes of it."""
     folder = Path(spec.directory)
     log = EventLog(spec.node_directory(0) / "agent.jsonl")
-    examine(folder / "spec.json", spec, 0, log, digest_of(read_left(spec.own_directory(0, 0) / WEIGHTS)))
+    examine(folder / "spec.json", spec, 0, log, digest_of(read_left(spec.own_directory(0, 0) / WEIGHTS)), DATA)
     return list(read_events(log.path, AGENT_EVENTS))
 
 
@@ -129,6 +135,11 @@ def test_steps_that_there_was_no_time_for_cost_no_evaluation_and_pass_for_nothin
     wrong = [{**step, "update": 1.0} if step["step"] == 6 else step for step in events[-1]["steps"]]
     (_, check) = replayed([{**events[-1], "steps": wrong}], RankLog(0), "fp32")
     assert not check.passed, "a step that is wrong is told, whatever there was no time for"
+
+
+def test_without_an_audit_nobody_looks_through_the_data_again(tmp_path: Path) -> None:
+    (event,) = examined(audited(tmp_path, Untrained, audit=False))
+    assert "metric" in event and "reason" not in event and event["items"] == 11
 
 
 def test_where_nothing_was_said_nothing_is_known(tmp_path: Path) -> None:

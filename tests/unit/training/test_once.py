@@ -51,9 +51,17 @@ class Noted(Tokens):
         return Telling()
 
 
-class Missing(Tokens):
+class Untrainable(Tokens):
+    missing = "train"
+
     def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
-        raise StepError(f"no {split} here")
+        if split == self.missing:
+            raise StepError(f"no {split} here")
+        return super().build_dataset(config, split)
+
+
+class Unvalidated(Untrainable):
+    missing = "validation"
 
 
 class Node:
@@ -109,6 +117,7 @@ def test_data_is_made_once_for_all_ranks_of_a_node(tmp_path: Path) -> None:
         batches = fed.batches(0, 0)
         assert all(equal(next(batches), wanted) for wanted in own.batches(0, 0))
         assert [len(targets) for _, targets in asked.load([[0, 1], [2]])] == [2, 1]
+    assert node.feeders.data() == {"items": ITEMS, "data": Sequences.identity.model_dump(mode="json")}
     assert sorted(node.noted.read_text().split()) == ["train", "validation"]
     taken = {event["rank"]: (event["samples"], event["evaluated"]) for event in node.end()}
     assert {rank: samples for rank, (samples, _) in taken.items()} == {0: ITEMS + 1, 1: ITEMS - 1}
@@ -126,15 +135,15 @@ def test_a_node_of_many_ranks_is_fed(tmp_path: Path) -> None:
     assert [event["event"] for event in node.end()] == ["fed"] * 16
 
 
-def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path) -> None:
-    node = Node(tmp_path, Missing)
+@pytest.mark.parametrize("case", [Untrainable, Unvalidated])
+def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path, case: type[Untrainable]) -> None:
+    node = Node(tmp_path, case)
     for rank in range(2):
         spoken, requests = node.sockets(rank)
-        with pytest.raises(StepError, match="no train here"):
-            Fed(spoken, CONFIG, 2, 0)
-        with pytest.raises(StepError, match="no validation here"):
-            Requested(requests, 2, pin=False)
+        with pytest.raises(StepError, match=f"no {case.missing} here"):
+            _ = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2, pin=False)
     node.end()
+    assert bool(node.feeders.data()) == (case is Unvalidated)
 
 
 def test_a_feeder_that_is_killed_is_named_and_takes_no_other_along(tmp_path: Path) -> None:

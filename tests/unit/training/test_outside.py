@@ -41,7 +41,7 @@ from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.spec import BEFORE, RANDOM, RANDOM_OF, STEP, WEIGHTS, WHICH, TrainingSpec
 from tests.training_records import passed
 from tests.unit.training.dropping import Dropping
-from tests.unit.training.tokens import Tokens, trained
+from tests.unit.training.tokens import ITEMS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -146,6 +146,10 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: py
         list(replay.all(which.parents[1]))
 
 
+DATA = {"items": ITEMS, "data": Sequences.identity.model_dump(mode="json")}
+"""As the process says that has made it."""
+
+
 def left(folder: Path, tensors: dict[str, torch.Tensor], digest: str | None = None) -> Event:
     """What the agent notes of weights that rank 0 left, when it had told their digest, or `digest`."""
     spec = TrainingSpec(("tests.unit.training.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(folder), ())
@@ -154,7 +158,7 @@ def left(folder: Path, tensors: dict[str, torch.Tensor], digest: str | None = No
     own.mkdir(parents=True)
     save_file(tensors, own / WEIGHTS)
     log = EventLog(spec.node_directory(0) / "agent.jsonl")
-    examine(folder / "spec.json", spec, 0, log, digest_of(tensors) if digest is None else digest)
+    examine(folder / "spec.json", spec, 0, log, digest_of(tensors) if digest is None else digest, DATA)
     (event,) = read_events(spec.node_directory(0) / "agent.jsonl", AGENT_EVENTS)
     return event
 
@@ -197,6 +201,19 @@ def test_names_without_end_are_told_cut(tmp_path: Path) -> None:
     assert (check.name, check.passed) == (OUTSIDE, False)
 
 
+def test_where_nobody_said_which_data_it_was_nothing_is_borne_out(tmp_path: Path) -> None:
+    """No metric either: the plan's samples are held against that."""
+    spec = TrainingSpec(("tests.unit.training.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(tmp_path), ())
+    (own := spec.own_directory(0, 0)).mkdir(parents=True)
+    last = last_weights(Tokens().create_model(CONFIG), HERE)
+    leave_weights(last, own)
+    log = EventLog(spec.node_directory(0) / "agent.jsonl")
+    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last), {})
+    (event,) = read_events(log.path, AGENT_EVENTS)
+    assert event["reason"] == "the process that loads its data has not said which that is" and "metric" not in event
+    assert not list(own.iterdir())
+
+
 def test_an_answer_that_is_too_long_accuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "LONGEST", 16)
     assert "its process gave no answer: more than" in left(tmp_path, {"few": torch.zeros(1)})["reason"]
@@ -212,8 +229,8 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
     weights = Tokens().create_model(CONFIG)
     last = last_weights(weights, HERE)
     leave_weights(last, own)
-    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last))
-    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last))  # nothing is left to look at
+    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last), DATA)
+    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last), DATA)  # nothing is left to look at
     (first,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     found = examination_of([first], {"metric": 0.9})
     assert (
@@ -232,7 +249,7 @@ def test_what_could_not_be_looked_at_accuses_nobody(tmp_path: Path) -> None:
     folder, own = spec.node_directory(0), spec.own_directory(0, 0)
     own.mkdir(parents=True)
     (own / WEIGHTS).write_bytes(b"rubbish")
-    examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"), "0" * 64)
+    examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"), "0" * 64, DATA)
     (event,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     assert "can't be read" in event["reason"]
     assert not list(examined(examination_of([event], {"metric": 0.9}), ["top1"], "fp32"))
