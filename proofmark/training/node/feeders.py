@@ -106,7 +106,7 @@ class Feeders:
         """Which data the process that has made it says that it is; empty where it said nothing. To be called once."""
         try:
             return dict(json.loads(self._told.recv(LONGEST, socket.MSG_DONTWAIT) or b"{}")) if self._told else {}
-        except OSError:
+        except (OSError, ValueError):  # nothing came, or more than can be read
             return {}
 
     def wait(self) -> None:

@@ -341,6 +341,17 @@ def test_one_that_cannot_be_started_is_told(
     made.end()
 
 
+@pytest.mark.parametrize("said", [None, b"", b"rubbish", b"{" + b" " * (1 << 16) + b"}"])
+def test_where_nothing_says_which_data_it_is_nobody_knows(feeders: tuple[Feeders, Agent], said: bytes | None) -> None:
+    made, _ = feeders
+    assert made.data() == {}, "it was not started"
+    made._told, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with made._told, other:
+        if said is not None:
+            other.send(said)
+        assert made.data() == {}
+
+
 SLEEPS = "import time; print(flush=True); time.sleep(60)"
 SHOWS = f"import faulthandler; faulthandler.register(10, all_threads=True); {SLEEPS}"
 
