@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_a_file_that_changes_is_named(tmp_path: Path, content: bytes | None, exp
         path.write_bytes(content)
     with pytest.raises(StepError, match=rf"a\.txt {expected}"):
         lines[0]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
+def test_they_are_identified_as_records_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """Over all bytes of each file, however it is read, and it is read once."""
+    monkeypatch.setattr("suites.data.text.lines.AT_ONCE", at_once)
+    digest, files = hashlib.sha256(), {"a.txt": "one\n\n字\r\n", "b.txt": "\ntwo"}
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(content := text.encode())
+        digest.update(f"{name}\0{len(content)}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+    monkeypatch.setattr(hashlib, "file_digest", None)
+    assert Lines(tmp_path).identity.sha256 == digest.hexdigest()
 
 
 def test_a_byte_that_is_not_utf8_is_told(tmp_path: Path) -> None:

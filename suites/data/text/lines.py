@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
+
+AT_ONCE = 1 << 20
+"""Bytes of a file that are read at once."""
 
 
 class Lines:
@@ -38,9 +43,10 @@ class Lines:
         for path in self._files:
             self._first.append(len(self._starts))
             self._states.append(_state(path))
-            self._starts.extend(_starts(path))
+            content = hashlib.sha256()
+            self._starts.extend(_starts(path, content))
             size = self._starts[-1]
-            digest.update(f"{path.name}\0{size}\0{_digest(path)}\n".encode())
+            digest.update(f"{path.name}\0{size}\0{content.hexdigest()}\n".encode())
         self.identity = Identity(name=root.name, sha256=digest.hexdigest(), items=len(self), origin=str(root))
 
     def __len__(self) -> int:
@@ -77,11 +83,25 @@ def _state(file: Path | int) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _starts(path: Path) -> Iterator[int]:
-    """Where each line begins that is not blank, then the file's size."""
+class _Hashed(io.FileIO):
+    """A file whose bytes are hashed as they are read: a second time a large one would come from the disk again."""
+
+    def __init__(self, path: Path, digest: hashlib._Hash) -> None:
+        super().__init__(path)
+        self._digest = digest
+
+    def readinto(self, buffer: Any, /) -> int:
+        """What a buffered reader calls."""
+        count = super().readinto(buffer)
+        self._digest.update(memoryview(buffer)[:count])
+        return count
+
+
+def _starts(path: Path, digest: hashlib._Hash) -> Iterator[int]:
+    """Where each line begins that is not blank, then the file's size; all of it goes into `digest`."""
     place, found = 0, False
     try:
-        with path.open("rb") as stream:
+        with io.BufferedReader(_Hashed(path, digest), AT_ONCE) as stream:
             for line in stream:
                 if line.decode("utf-8").strip():
                     found = True
@@ -95,14 +115,6 @@ def _starts(path: Path) -> Iterator[int]:
     if not found:
         raise StepError(f"The text file {path} holds no text.")
     yield place
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: OSError) -> StepError:
