@@ -28,16 +28,12 @@ MOST_HOSTS = 8
 TO_TARGET = "seconds of training up to the evaluation that reached the target."
 RATES = {
     "raw": ("whole", "p_whole", "items over all of the training time, evaluations included."),
-    "no_eval": (
-        "no eval",
-        "p_train",
-        "items over the training time without its evaluations, as its ranks tell of them.",
-    ),
+    "no_eval": ("no eval", "p_train", "items over the training time without its evaluations, by its ranks' word."),
     "pure_compute": (
         "core",
         "p_core",
-        "items over the time of compute alone, as the slowest rank tells of it, with the device waited for on both sides "
-        "of each step.",
+        "items over the time of compute alone, by the slowest rank's word, with the device waited for on both sides of "
+        "each step.",
     ),
 }
 """Label, FlagPerf's name and meaning of the rates, by their keys in a record."""

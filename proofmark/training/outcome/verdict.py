@@ -184,13 +184,7 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
 def _impossible_core(record: TrainingRecord, run: SeedRun) -> list[str]:
     """That it computes faster than its devices can: how much of the time compute took is its ranks' word."""
     core, whole, mfu = run.rates and run.rates.pure_compute, record.rates.get("raw"), record.utilisation.mfu
-    if (
-        not core
-        or not whole
-        or mfu is None
-        or not whole.value > 0
-        or impossible_utilisation(record.utilisation, record.chip)
-    ):
+    if not core or not whole or not mfu or impossible_utilisation(record.utilisation, record.chip):
         return []
     return impossible_utilisation(Utilisation(mfu=mfu * core / whole.value), record.chip)
 

@@ -112,7 +112,7 @@ def test_data_is_made_once_for_all_ranks_of_a_node(tmp_path: Path) -> None:
     node = Node(tmp_path, Noted)
     for rank in range(2):
         spoken, requests = node.sockets(rank)
-        fed, asked = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2, pin=False)
+        fed, asked = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2)
         own = Planned.of(Tokens(), CONFIG, rank, 2, 0)
         batches = fed.batches(0, 0)
         assert all(equal(next(batches), wanted) for wanted in own.batches(0, 0))
@@ -131,7 +131,7 @@ def test_a_node_of_many_ranks_is_fed(tmp_path: Path) -> None:
     node = Node(tmp_path, Tokens, 16)
     for rank in range(16):
         spoken, requests = node.sockets(rank)
-        assert Fed(spoken, CONFIG, 16, 0).items == Requested(requests, 2, pin=False).items == ITEMS
+        assert Fed(spoken, CONFIG, 16, 0).items == Requested(requests, 2).items == ITEMS
     assert [event["event"] for event in node.end()] == ["fed"] * 16
 
 
@@ -141,7 +141,7 @@ def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path, case: type[Untra
     for rank in range(2):
         spoken, requests = node.sockets(rank)
         with pytest.raises(StepError, match=f"no {case.missing} here"):
-            _ = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2, pin=False)
+            _ = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2)
     node.end()
     assert bool(node.feeders.data()) == (case is Unvalidated)
 
@@ -149,7 +149,7 @@ def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path, case: type[Untra
 def test_a_feeder_that_is_killed_is_named_and_takes_no_other_along(tmp_path: Path) -> None:
     node = Node(tmp_path, Tokens)
     ranks = [node.sockets(rank) for rank in range(2)]
-    (first, _), (second, _) = [(Fed(spoken, CONFIG, 2, 0), Requested(asked, 2, pin=False)) for spoken, asked in ranks]
+    (first, _), (second, _) = [(Fed(spoken, CONFIG, 2, 0), Requested(asked, 2)) for spoken, asked in ranks]
     os.kill(node.feeders._counts[0].processes[0], signal.SIGKILL)
     with pytest.raises(StepError, match="the process that loads its data has ended"):
         first.sample()
@@ -164,7 +164,7 @@ def test_a_rank_hears_of_the_end_of_its_own_feeder(tmp_path: Path) -> None:
     ranks = [node.sockets(rank) for rank in range(2)]
     for spoken, asked in ranks:
         Fed(spoken, CONFIG, 2, 0)
-        Requested(asked, 2, pin=False)
+        Requested(asked, 2)
     for counts, ends in zip(list(node.feeders._counts.values()), ranks, strict=True):
         for process, end in zip(counts.processes, ends, strict=True):
             os.kill(process, signal.SIGKILL)
