@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.process.answering.answers import LONGEST, read_answer
 from proofmark.process.answering.pipe import AnswerPipe
-from proofmark.process.answering.silence import Listener, Patience
+from proofmark.process.answering.silence import OF_A_LOADER, Listener, Patience
 from proofmark.process.child import Child
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.quota import Quota
@@ -132,7 +132,8 @@ class CaseWorker:
             if "outcome" in answer:
                 return dict(answer["outcome"])
             self._listener.hear(answer)
-            last_heard = time.monotonic()
+            if answer.get("alive") not in OF_A_LOADER:
+                last_heard = time.monotonic()
             if time.monotonic() >= deadline:
                 self._end_hung(too_long)
             on_progress(answer)

@@ -31,7 +31,7 @@ class _Answer(TypedDict, total=False):
     outcome: _Outcome
     event: dict[str, Any]
     note: str
-    alive: Literal["setup", "calls"]
+    alive: Literal["setup", "calls", "loading", "waiting"]
     phase: str
     step: _Count
     steps: _Count

@@ -62,6 +62,11 @@ for line in sys.stdin:
     if what == "stops":
         say(alive=how)
         time.sleep(60)
+    if what in ("loading", "waiting"):
+        say(alive="calls")
+        for _ in range(int(how)):
+            time.sleep(0.25)
+            say(alive=what)
     if what == "long": say(outcome={"status": "done", "reason": "x" * int(how)})
     else: say(outcome={"status": "done", "case": spec["case_class"]})
 if spec["case_class"] == "Stays": time.sleep(60)
@@ -238,6 +243,26 @@ def test_a_hang_of_more_loaders_than_cores_says_so(make: Any) -> None:
         WorkerLost, match=r"hang-timeout\); num_workers is 5000, and there are \d+ cores: try --set num_workers="
     ):
         child.run("stops:calls", None, nothing)
+
+
+def test_a_loader_that_works_on_a_batch_does_not_hang_and_one_that_sleeps_does(make: Any) -> None:
+    child, told = make(patience=Patience(hang=2, setup=60)), list[dict[str, Any]]()
+    assert child.run("loading:16", None, told.append)["status"] == "done"
+    with pytest.raises(
+        WorkerLost, match=r"\(--hang-timeout\); its data loader gave no batch, and nothing computed for it"
+    ):
+        child.run("waiting:1000", None, told.append)
+
+
+@pytest.mark.parametrize("sign", ["loading", "waiting"])
+def test_a_loader_that_gives_no_batch_is_told_to_be_still_at_its_step(
+    make: Any, monkeypatch: pytest.MonkeyPatch, sign: str
+) -> None:
+    monkeypatch.setattr(worker, "LOOK", 0.05)
+    monkeypatch.setattr(worker, "SILENCE", 0.1)
+    told: list[dict[str, Any]] = []
+    make().run(f"{sign}:4", None, told.append)
+    assert sum("silent" in message for message in told) >= 2
 
 
 @pytest.mark.quiet

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time as clock
 from typing import Any
 
 import pytest
 from torch.utils.data import DataLoader
 
 from proofmark.inference.node.worker_main import _Answers
+from proofmark.measuring import audible_loader
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.process.answering import silence
 from proofmark.process.answering.answers import read_answer
@@ -35,6 +38,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return clock
 
 
+LOADING, WAITING = {"alive": "loading"}, {"alive": "waiting"}
 CALLS, SETUP, WARM = {"alive": "calls"}, {"alive": "setup"}, {"phase": "engine warm-up", "step": 1, "steps": 3}
 
 
@@ -63,6 +67,12 @@ def after(time: Time, *messages: tuple[float, dict[str, Any]]) -> Listener:
         ([(5, CALLS), (25, CALLS), (1, CALLS)], 75),
         ([(5, CALLS), (1000, CALLS)], 1800),
         ([(5, SETUP), (1000, CALLS)], 30),
+        ([(5, CALLS), (20, LOADING)], 50),
+        ([(5, CALLS), (20, LOADING), (20, LOADING), (5, WAITING)], 70),
+        ([(5, CALLS), (20, WAITING)], 30),
+        ([(5, CALLS), (20, LOADING), (20, CALLS)], 120),
+        ([(5, CALLS), (1790, LOADING)], 1800),
+        ([(5, LOADING)], 1800),
     ],
 )
 def test_limit(time: Time, messages: list[tuple[float, dict[str, Any]]], limit: float) -> None:
@@ -99,6 +109,68 @@ def test_what_is_told_names_the_option(time: Time, message: dict[str, Any], opti
     assert listener.verdict() == f"gave no sign of life for 42 s and was ended ({option})"
 
 
+def test_a_loader_is_named_where_its_batch_does_not_come(time: Time) -> None:
+    listener = after(time, (5, CALLS), (2, LOADING), (2, WAITING))
+    assert listener.verdict().endswith("(--hang-timeout); its data loader gave no batch, and nothing computed for it")
+    listener.hear(LOADING)
+    time.now += 1800
+    assert listener.verdict().endswith("(--hang-timeout); its data loader computed, and gave no batch")
+    listener = after(time, (5, CALLS), (1799, LOADING))
+    assert listener.verdict().endswith("(--setup-timeout); its data loader computed, and gave no batch")
+    listener.hear(CALLS)
+    assert listener.verdict().endswith("(--setup-timeout)"), "three times the longest step"
+    listener.begin()
+    assert "data loader" not in listener.verdict()
+
+
+class Slow:
+    """Data of which each item takes a time: computing, or asleep."""
+
+    identity = None
+
+    def __init__(self, seconds: float, computes: bool) -> None:
+        self.seconds, self.computes = seconds, computes
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, item: int) -> int:
+        begun = clock.monotonic()
+        while self.computes and clock.monotonic() - begun < self.seconds:
+            pass
+        clock.sleep(0 if self.computes else self.seconds)
+        return item
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("computes, expected", [(True, "loading"), (False, "waiting")])
+def test_a_batch_that_lets_wait_is_told_with_whether_anything_works_on_it(
+    monkeypatch: pytest.MonkeyPatch, workers: int, computes: bool, expected: str
+) -> None:
+    monkeypatch.setattr(audible_loader, "LOOK", 0.05)
+    signs: list[str] = []
+    loader: Any = DataLoader(Slow(0.5, computes), batch_size=2, num_workers=workers)  # type: ignore[arg-type]
+    audible = AudibleLoader(loader, lambda alive: signs.append(alive))
+    batches = iter(audible)
+    next(batches)
+    assert expected in signs and signs[-1] == "calls"
+    before = len(signs)
+    clock.sleep(0.2)
+    assert len(signs) == before, "nobody waits for a batch"
+    assert next(batches, None) is None
+
+
+def test_nobody_looks_at_a_loader_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audible_loader, "LOOK", 0.01)
+    before = set(threading.enumerate())
+    audible: Any = AudibleLoader(Net().build_dataloader(None), lambda alive: None)
+    assert len(list(audible)) == 5
+    (watch,) = set(threading.enumerate()) - before
+    del audible
+    watch.join(timeout=10)
+    assert not watch.is_alive()
+
+
 def test_a_loader_gives_a_sign_with_every_batch() -> None:
     signs: list[dict[str, Any]] = []
     loader: DataLoader[Any] = Net().build_dataloader(None)
@@ -112,14 +184,14 @@ def test_signs_pass_where_they_turn_and_else_now_and_then(time: Time, monkeypatc
     monkeypatch.setattr("proofmark.inference.node.worker_main.time", time)
     read, write = os.pipe()
     answers, time.now = _Answers(write), 10.0
-    for message in (CALLS, CALLS, SETUP, SETUP, CALLS):
+    for message in (CALLS, CALLS, SETUP, SETUP, LOADING, CALLS):
         answers.progress(**message)
     time.now += 0.6
     answers.progress(**CALLS)
     os.close(write)
     with os.fdopen(read, "rb") as stream:
         found = [read_answer(line) for line in stream]
-    assert found == [CALLS, SETUP, CALLS, CALLS]
+    assert found == [CALLS, SETUP, LOADING, CALLS, CALLS]
 
 
 def test_a_sign_of_another_kind_is_no_answer() -> None:
