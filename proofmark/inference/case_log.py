@@ -7,7 +7,7 @@ from typing import Any
 
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.process.wall_clock import now
-from proofmark.record.events.log import Event
+from proofmark.record.events.log import LONGEST, Event
 from proofmark.record.integrity.chain import LINK, ChainedLog
 
 SESSIONS_OWN = frozenset(
@@ -35,5 +35,8 @@ class CaseLog(ChainedLog):
             raise ValueError(f"{kind:.40} is not an event of a case's process")
         if stamped := sorted(STAMPED & fields.keys()):
             raise ValueError(f"{kind} with a {stamped[0]} of its own")
-        CASE_EVENTS.read(json.dumps({"event": kind, "time": now(), "clock": 0, **fields}).encode())
+        line = json.dumps({"event": kind, "time": now(), "clock": 0, **fields}).encode()
+        if len(line) > LONGEST:
+            raise ValueError(f"{kind} of {len(line) >> 20} MiB: a line of the log has {LONGEST >> 20} at most")
+        CASE_EVENTS.read(line)
         return self.write(kind, **fields)

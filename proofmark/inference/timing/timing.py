@@ -31,6 +31,7 @@ from proofmark.measuring.window import (
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.process.log_level import LOGGER
 from proofmark.process.threads import one_thread
+from proofmark.record.events.log import LONGEST
 from proofmark.record.parts import Contention
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ their size is for the vendor to choose."""
 
 MARGIN = 1.1
 """By how much a round's passes are meant to last longer than they must."""
+
+TIME_BYTES, SEED_BYTES, ROOM = 9, 22, LONGEST * 3 // 4
+"""Of a round's line in the log: what a batch's time takes, to 10 ms and nearly 4,000 s of such, a pass's seed, and what
+all of them may take."""
 
 HELD, HELD_BYTES = 64, 4 << 30
 """Batches held in memory to be computed with nothing loaded beside them, and their bytes where they are large."""
@@ -154,10 +159,23 @@ class Timing:
         return next(passes for passes in itertools.count(1) if self._bench.batches(passes) >= LEAST_BATCHES)
 
     def _enough(self, took: float) -> int:
-        """How many passes last `min_seconds`, if those of now took so long."""
+        """How many passes last `min_seconds`, if those of now took so long; no more than the log has room for.
+
+        Raises:
+            StepError: those are too few.
+        """
+        batches = self._bench.batches(1)
+        most = ROOM // (batches * TIME_BYTES + SEED_BYTES)
+        if not most or (took < self._least_seconds and self._passes >= most):
+            room = f"{ROOM // TIME_BYTES:,} (fewer, in many passes)"
+            raise StepError(
+                f"a round of {self._least_seconds:g} s has more batches than the {room} whose times the event log has "
+                "room for: set a larger batch_size, or a smaller min_seconds"
+            )
         if took >= self._least_seconds:
             return self._passes
-        return math.ceil(self._passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9)))
+        wanted = self._passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9))
+        return min(math.ceil(wanted), most)
 
     def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None, RoundMetric]:
         gc.collect()

@@ -14,6 +14,7 @@ from proofmark.inference.outcome.collect import collect
 from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.outside import GRACE, LONGER, timed_outside
+from proofmark.inference.timing.timing import ROOM, SEED_BYTES, TIME_BYTES
 from proofmark.record.events.log import Event, read_events
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Verdict, VerdictKind
@@ -58,6 +59,22 @@ def test_what_is_no_event_is_not_written(log: CaseLog, event: Event, expected: s
     with pytest.raises(ValueError, match=expected) as caught:
         log.take(event)
     assert len(str(caught.value).splitlines()) == 1 and log.path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("batches, passes", [(500_000, 100), (699_000, 1), (195_000, 195_000)])
+def test_a_round_of_very_many_batches_is_read_as_it_was_written(log: CaseLog, batches: int, passes: int) -> None:
+    """As many as a round may have, each as long to write as can be."""
+    assert batches * TIME_BYTES + passes * SEED_BYTES <= ROOM
+    most = {"batch_ns": [9_999_999] * batches, "seeds": [(1 << 62) - 1] * passes, "passes": passes}
+    log.take({"event": "round", **a_round("engine", 1), **most, "fresh": [batches - 1] * 256})
+    (event,) = read_events(log.path, CASE_EVENTS)
+    assert len(event["batch_ns"]) == batches and changes(log.path, log.seal) == []
+
+
+def test_what_nobody_could_read_again_is_not_written(log: CaseLog) -> None:
+    with pytest.raises(ValueError, match="round of 9 MiB: a line of the log has 8 at most"):
+        log.take({"event": "round", **a_round("engine", 1), "batch_ns": [9_999_999] * (1 << 20)})
+    assert log.path.read_bytes() == b""
 
 
 def session(log: CaseLog) -> None:

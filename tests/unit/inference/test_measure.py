@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+from proofmark.errors import StepError
 from proofmark.inference.outcome.rounds import measurement_of
+from proofmark.inference.timing import timing
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
-from proofmark.inference.timing.timing import LEAST_BATCHES
+from proofmark.inference.timing.timing import LEAST_BATCHES, SEED_BYTES, TIME_BYTES
 from proofmark.metric import Mean, Scoring
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
@@ -89,6 +91,28 @@ def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path) -> None
     (event,) = case.events("round")
     assert sum(event["batch_ns"]) >= 0.1e9 and event["passes"] > 1
     assert len(calls) > 1 + len(event["batch_ns"]), "a shorter round was run and left out"
+
+
+def test_a_round_has_no_more_batches_than_the_log_has_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where first calls tell of very many passes, as many as there is room for may be long enough."""
+    monkeypatch.setattr(timing, "MARGIN", 1e6)
+    monkeypatch.setattr(timing, "ROOM", 4 * (10 * TIME_BYTES + SEED_BYTES))
+    case = Measured(tmp_path, min_seconds=0.03)
+    measure(case.bench, "engine", slow, 1)
+    (event,) = case.events("round")
+    assert event["passes"] == 4 and len(event["batch_ns"]) == 40
+
+
+@pytest.mark.parametrize("passes, seconds", [(4, 0.3), (0, 0.0)])
+def test_a_round_that_would_need_more_batches_than_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: int, seconds: float
+) -> None:
+    monkeypatch.setattr(timing, "ROOM", passes * (10 * TIME_BYTES + SEED_BYTES))
+    case = Measured(tmp_path, min_seconds=seconds)
+    expected = rf"a round of {seconds:g} s has more batches than .*: set a larger batch_size, or a smaller min_seconds"
+    with pytest.raises(StepError, match=expected):
+        measure(case.bench, "engine", slow, 1)
+    assert not case.events("round")
 
 
 def test_what_the_loader_does_is_measured_before_each_round(tmp_path: Path) -> None:
