@@ -17,11 +17,12 @@ from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml
 from vendors.nvidia.monitor import THROTTLES, NvmlMonitor
 
-GIB = 2**30
+GIB, FOUND = 2**30, "nvmlDeviceGetHandleByIndex"
 
 
 class Driver:
-    """Two H100s as NVML describes them. `failing` maps (device or None for all, function) to an error code."""
+    """Two H100s as NVML describes them. `failing` maps (device or None for all, function) to an error code; "*" is all
+    functions but that by which a GPU is found."""
 
     def __init__(self) -> None:
         self.names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"]
@@ -61,13 +62,13 @@ class Driver:
         monkeypatch.setattr(pynvml, "nvmlShutdown", self.shutdown)
         monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "570.86.15")
         monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(self.names))
-        monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: index)
+        monkeypatch.setattr(pynvml, FOUND, self.guarded(FOUND, lambda index: index))
 
     def guarded(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
         def call(gpu: int, *arguments: Any) -> Any:
             assert self.open, f"{name} outside a session"
             for key in ((gpu, name), (None, name), (gpu, "*")):
-                if key in self.failing:
+                if key in self.failing and not (name == FOUND and key[1] == "*"):
                     raise pynvml.NVMLError(self.failing[key])
             return answer(gpu, *arguments)
 
@@ -144,6 +145,30 @@ def test_a_device_that_falls_off_the_bus_is_named_and_the_others_are_read(driver
     assert other.device == 1 and other.error is None and other.temperature_c is not None
     driver.failing.clear()
     assert [reading.error for reading in monitor.sample()] == [None, None]
+
+
+@pytest.mark.parametrize("function", [FOUND, "*"])
+@pytest.mark.parametrize("code, word", [("GPU_IS_LOST", "GPU is lost"), ("UNKNOWN", "Unknown"), ("NOT_FOUND", "")])
+def test_a_gpu_that_is_lost_from_the_beginning_is_named_and_the_others_are_used(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, function: str, code: str, word: str
+) -> None:
+    driver.failing[0, function] = getattr(pynvml, f"NVML_ERROR_{code}")
+    vendor = Nvidia()
+    assert [device.index for device in vendor.devices()] == [1] and vendor.chip() == driver.names[1]
+    assert assign(vendor, 0) == Assignment({"CUDA_VISIBLE_DEVICES": "1"}, 1)
+    assert "bf16" in vendor.training_precisions and nvml.software().driver == "570.86.15"
+    assert nvml.used_by(4321) == 3 * GIB
+    assert any(line.startswith("GPU 0: does not answer") and word in line for line in nvml.sought())
+    monitor = NvmlMonitor()
+    lost, other = monitor.sample()
+    assert lost.device == 0 and word in str(lost.error) and lost.error
+    assert other.device == 1 and other.error is None and other.temperature_c == 61
+    driver.failing.clear()
+    assert [reading.error for reading in monitor.sample()] == [None, None]
+    monitor.close()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001")
+    driver.failing[0, function] = getattr(pynvml, f"NVML_ERROR_{code}")
+    assert [device.index for device in vendor.devices()] == [1] and driver.open == 0
 
 
 def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,31 +34,33 @@ SILENT = (
 
 
 class NvmlMonitor:
-    """Reads all GPUs of the machine. One that falls off the bus says so; the others are read."""
+    """Reads all GPUs of the machine. One that has fallen off the bus says so, now or from the beginning on; the others
+    are read."""
 
     def __init__(self) -> None:
         pynvml.nvmlInit()
+        self._handles: dict[int, Any] = {}
         try:
-            indices = range(pynvml.nvmlDeviceGetCount())
-            self._handles = {index: pynvml.nvmlDeviceGetHandleByIndex(index) for index in indices}
+            self._indices = range(pynvml.nvmlDeviceGetCount())
         except pynvml.NVMLError:
             pynvml.nvmlShutdown()
             raise
 
     def sample(self) -> list[Reading]:
         """A reading of each GPU."""
-        return [_read_if_it_answers(index, handle) for index, handle in self._handles.items()]
+        return [self._read_if_it_answers(index) for index in self._indices]
 
     def close(self) -> None:
         """Let go of NVML."""
         pynvml.nvmlShutdown()
 
-
-def _read_if_it_answers(index: int, handle: Any) -> Reading:
-    try:
-        return _read(index, handle)
-    except pynvml.NVMLError as error:
-        return Reading(index, error=str(error))
+    def _read_if_it_answers(self, index: int) -> Reading:
+        try:
+            if index not in self._handles:
+                self._handles[index] = pynvml.nvmlDeviceGetHandleByIndex(index)
+            return _read(index, self._handles[index])
+        except pynvml.NVMLError as error:
+            return Reading(index, error=str(error))
 
 
 def _read(index: int, handle: Any) -> Reading:

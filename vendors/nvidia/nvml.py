@@ -4,49 +4,73 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml
 
 from proofmark.vendor import Device, Software, driver_files
+
+Answer = TypeVar("Answer")
 
 PCI_VENDOR = "0x10de"
 """NVIDIA's number on a PCI bus."""
 
 
 @contextmanager
-def session() -> Iterator[list[Any]]:
-    """Handles of all GPUs in the order of the bus; none without a driver."""
+def session() -> Iterator[dict[int, Any]]:
+    """Handles of the GPUs that answer, by their numbers in the order of the bus; none without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        yield []
+        yield {}
         return
     try:
-        yield [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        indices = range(pynvml.nvmlDeviceGetCount())
+        yield {index: handle for index in indices if (handle := _told(_handle, index)) is not None}
     finally:
         pynvml.nvmlShutdown()
 
 
+def _handle(index: int) -> Any:
+    """Of a GPU that answers: one that has fallen off the bus may have a handle.
+
+    Raises:
+        pynvml.NVMLError: it doesn't.
+    """
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    with suppress(pynvml.NVMLError_NotSupported):
+        pynvml.nvmlDeviceGetUUID(handle)
+    return handle
+
+
+def _told(ask: Callable[[Any], Answer], of: Any) -> Answer | None:
+    """One GPU's answer, None where it gives none: the others are asked all the same."""
+    with suppress(pynvml.NVMLError):
+        return ask(of)
+    return None
+
+
 def devices() -> list[Device]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves, all if it is not set; none where the driver can't say."""
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, all if it is not set; none where the driver can't say, and without
+    those that don't answer."""
     try:
         with session() as handles:
-            return [Device(index, _name(handle)) for index, handle in _visible(handles)]
+            named = [(index, _told(_name, handle)) for index, handle in _visible(handles)]
     except pynvml.NVMLError:
         return []
+    return [Device(index, name) for index, name in named if name is not None]
 
 
-def _visible(handles: list[Any]) -> list[tuple[int, Any]]:
+def _visible(handles: Mapping[int, Any]) -> list[tuple[int, Any]]:
     """Those that CUDA shows, with their numbers: by number or by UUID, of which the beginning is enough.
 
     None that is divided by MIG: a slice is not the chip, and its figures are not the chip's.
     """
-    whole = [(index, handle) for index, handle in enumerate(handles) if not _is_divided(handle)]
+    whole = [(index, handle) for index, handle in handles.items() if not _is_divided(handle)]
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return whole
@@ -69,12 +93,24 @@ def _is_divided(handle: Any) -> bool:
 
 def sought() -> list[str]:
     """What a GPU needs to be found, each in a line with what is there."""
-    return [*driver_files("/dev/nvidiactl", "/dev/nvidia[0-9]*"), _library(), _bus(), *_slices()]
+    return [*driver_files("/dev/nvidiactl", "/dev/nvidia[0-9]*"), _library(), _bus(), *_silent(), *_slices()]
+
+
+def _silent() -> list[str]:
+    """Those that the driver counts and can't reach."""
+    found = []
+    with suppress(pynvml.NVMLError), session():
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            try:
+                _handle(index)
+            except pynvml.NVMLError as error:
+                found.append(f"GPU {index}: does not answer ({error}): nvidia-smi and dmesg (Xid) may tell why")
+    return found
 
 
 def _slices() -> list[str]:
     with suppress(pynvml.NVMLError), session() as handles:
-        divided = [index for index, handle in enumerate(handles) if _is_divided(handle)]
+        divided = [index for index, handle in handles.items() if _is_divided(handle)]
         return [
             f"GPU {n}: divided by MIG, so none of it is the chip; undo it by nvidia-smi -i {n} -mig 0" for n in divided
         ]
@@ -133,33 +169,31 @@ def cuda_runtime() -> str | None:
     return None
 
 
-def _of_all(ask: Callable[[Any], Any], handles: list[Any]) -> list[str]:
+def _of_all(ask: Callable[[Any], Any], handles: Mapping[int, Any]) -> list[str]:
     """The different answers of the GPUs; none of one that doesn't know the question."""
-    answers = []
-    for handle in handles:
-        with suppress(pynvml.NVMLError):
-            answers.append(str(ask(handle)))
-    return list(dict.fromkeys(answers))
+    answers = (_told(ask, handle) for handle in handles.values())
+    return list(dict.fromkeys(str(answer) for answer in answers if answer is not None))
 
 
 def capability() -> tuple[int, int] | None:
     """The lowest compute capability of the GPUs that may be used, None if there is none to ask."""
     try:
         with session() as handles:
-            found = (tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for _, handle in _visible(handles))
-            return min(found, default=None)
+            found = [_told(pynvml.nvmlDeviceGetCudaComputeCapability, handle) for _, handle in _visible(handles)]
     except pynvml.NVMLError:
         return None
+    return min(map(tuple, filter(None, found)), default=None)
 
 
 def used_by(pid: int) -> int | None:
     """Bytes of device memory that a process holds; None where the driver doesn't tell, as in most containers."""
     try:
         with session() as handles:
-            held = [p for h in handles for p in pynvml.nvmlDeviceGetComputeRunningProcesses(h) if p.pid == pid]
+            on = [_told(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or [] for handle in handles.values()]
     except pynvml.NVMLError:
         return None
-    known = [int(process.usedGpuMemory) for process in held if process.usedGpuMemory is not None]
+    held = [process.usedGpuMemory for processes in on for process in processes if process.pid == pid]
+    known = [int(memory) for memory in held if memory is not None]
     return sum(known) if known else None
 
 
