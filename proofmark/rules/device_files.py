@@ -8,6 +8,9 @@ import re
 DRIVERS = ("/usr/", "/opt/", "/lib/", "/lib64/")
 """Where drivers and runtimes are, and no user's files."""
 
+SETTINGS = ("/etc/", "/run/", "/var/run/")
+"""Where a system's administrator and its daemons write what libraries read."""
+
 _DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
@@ -24,6 +27,11 @@ _HOSTS_OWN = re.compile(
 def is_drivers(path: str) -> bool:
     """Whether it lies where drivers and runtimes are, by a path that leads nowhere else."""
     return path.startswith(DRIVERS) and path.isprintable() and posixpath.normpath(path) == path
+
+
+def is_setting(path: str) -> bool:
+    """Whether it lies where a system's settings are, by a path that leads nowhere else."""
+    return path.startswith(SETTINGS) and path.isprintable() and posixpath.normpath(path) == path
 
 
 def is_device_file(path: str) -> bool:

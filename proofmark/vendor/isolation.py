@@ -22,11 +22,20 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from proofmark.finding import imported
 from proofmark.names import hint
 from proofmark.process.environment import holds_password, passes
-from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own, is_networks
+from proofmark.rules.device_files import (
+    DRIVERS,
+    SETTINGS,
+    is_device_file,
+    is_drivers,
+    is_hosts_own,
+    is_networks,
+    is_setting,
+)
 from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.from_source import FromSource
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.python import settled
 from proofmark.wall.wall import Wall, put_on
 
 FILE = "isolation.yaml"
@@ -67,6 +76,20 @@ def _is_variable(text: str) -> str:
     return text
 
 
+def _is_file(text: str) -> str:
+    """A file of the system's settings, or a variable that may name one: whether it is one is seen when it is shown."""
+    if not text.startswith("/"):
+        if text.endswith("*"):
+            raise ValueError(f"{text!r} is not a variable that names a file: write out its name (ACME_TOPOLOGY)")
+        return _is_variable(text)
+    if not is_setting(text):
+        places = ", ".join(place.rstrip("/") for place in SETTINGS)
+        raise ValueError(f"{text!r} is no file of the system's settings: they are below {places}")
+    if not passes(text, ["*"]):
+        raise ValueError(f"{text!r} is named like a secret")
+    return text
+
+
 class IsolationSettings(BaseModel):
     """The keys of a vendor's isolation.yaml. All may be left out."""
 
@@ -82,6 +105,9 @@ class IsolationSettings(BaseModel):
     )
     readable: tuple[Annotated[str, AfterValidator(_is_drivers)], ...] = Field(
         default=(), description="where a runtime is that is in none of the system's places, as /opt/acme"
+    )
+    files: tuple[Annotated[str, AfterValidator(_is_file)], ...] = Field(
+        default=(), description="settings of the system's, as /etc/acme.conf, or variables that name one"
     )
     environment: tuple[Annotated[str, AfterValidator(_is_variable)], ...] = Field(
         default=(), description="variables that its code reads, as ACME_*"
@@ -164,11 +190,15 @@ class VendorPlace:
             RuntimeError: this process has several threads already.
         """
         sys.meta_path.insert(0, _Known(self.top))
+        files = [name if name.startswith("/") else os.environ.get(name, "") for name in self.settings.files]
         more = self.settings.unix_sockets and wall.unix_sockets == "datagrams"
         return put_on(
             replace(
                 wall,
-                readable=(*self.readable, *map(Path, self.settings.readable), *wall.readable),
+                readable=(
+                    *(*self.readable, *map(Path, self.settings.readable), *wall.readable),
+                    *settled(files, wall.hidden),
+                ),
                 devices=tuple(self.settings.device_files(self.settings.network or wall.streams == "all")),
                 network=self.settings.network,
                 unix_sockets="all" if more else wall.unix_sockets,

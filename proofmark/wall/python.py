@@ -6,10 +6,13 @@ import contextlib
 import os
 import pwd
 import site
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from proofmark.process.environment import passes
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc"),
@@ -27,6 +30,9 @@ SETTINGS = (
 
 SOFTWARE = tuple(map(Path, ("/opt", "/apps", "/cm", "/cvmfs", "/software", "/sw")))
 """Below these a site installs what its system has no package of."""
+
+SETTLED = (*SOFTWARE, *map(Path, ("/etc", "/run", "/var/run")))
+"""Below these is what a system's administrator, or a daemon of it, says to all of its libraries."""
 
 INSTALLED = ("site-packages", "dist-packages")
 
@@ -68,7 +74,7 @@ def software(hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
     commands = (os.environ.get(name, "").split() for name in ("CC", "CXX"))
     named = [place for each in lists for place in each.split(os.pathsep)]
     named += [os.path.dirname(word) for words in commands for word in words if word.startswith("/")]
-    private = [Path(os.path.realpath(place)) for place in (*_homes(), *map(str, hidden))]
+    private = _private(hidden)
     found = (Path(os.path.realpath(place)) for place in dict.fromkeys(named) if _is_a_sites(os.path.normpath(place)))
     packages = (place.parent if place.name in ("bin", "sbin") else place for place in found)
     return tuple(
@@ -77,6 +83,33 @@ def software(hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
         if _is_a_sites(str(package))
         and not any(package.is_relative_to(place) or place.is_relative_to(package) for place in private)
     )
+
+
+def settled(named: Iterable[str], hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Of files, those that the system's settings are in: each where such are, and for everybody to read, wherever links
+    lead; none that has to do with a home or with what is hidden, or is called like a secret."""
+    private = _private(hidden)
+    found = (Path(os.path.realpath(name)) for name in dict.fromkeys(named) if name.startswith("/"))
+    return tuple(
+        file
+        for file in found
+        if any(root in file.parents for root in SETTLED)
+        and not any(file.is_relative_to(place) for place in private)
+        and passes(str(file), ["*"])
+        and _is_everybodys(file)
+    )
+
+
+def _is_everybodys(file: Path) -> bool:
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & stat.S_IROTH)
+
+
+def _private(hidden: Iterable[Path]) -> list[Path]:
+    return [Path(os.path.realpath(place)) for place in (*_homes(), *map(str, hidden))]
 
 
 def _is_a_sites(place: str) -> bool:

@@ -37,6 +37,7 @@ ISOLATION = {
     "devices": ["/dev/acme*"],
     "readable": ["/opt/acme"],
     "environment": ["ACME_*"],
+    "files": ["/etc/acme.conf", "ACME_TOPOLOGY"],
 }
 UNSUPPORTED = {
     "unsupported": [

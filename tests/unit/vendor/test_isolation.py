@@ -39,6 +39,16 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
         ("devices: [/root]", "devices.0: '/root' is not a device"),
         ("readable: [/root]", "readable.0: '/root' is not visible to a vendor's code: drivers and runtimes"),
         ("readable: [/opt/../root]", "readable.0: '/opt/../root' is not visible"),
+        (
+            "files: [/root/x]",
+            "files.0: '/root/x' is no file of the system's settings: they are below /etc, /run, /var/",
+        ),
+        ("files: [/etc/../root/x]", "files.0: '/etc/../root/x' is no file of the system's settings"),
+        ("files: [/etc]", "files.0: '/etc' is no file of the system's settings"),
+        ("files: [/run/secrets/kubernetes.io/x]", "files.0: '/run/secrets/kubernetes.io/x' is named like a secret"),
+        ("files: [acme.conf]", "files.0: 'acme.conf' is not a variable"),
+        ("files: ['ACME_*']", "files.0: 'ACME_*' is not a variable that names a file: write out its name"),
+        ("files: [ACME_TOKEN]", "files.0: 'ACME_TOKEN' is named like a secret"),
         ("environment: [GITHUB_TOKEN]", "environment.0: 'GITHUB_TOKEN' is named like a secret"),
         ("environment: ['*']", "environment.0: '*' is not a variable"),
         ("environment: ['A*']", "environment.0: 'A*' is not a variable"),
@@ -124,6 +134,31 @@ for attempt in (
     except OSError as error: tried.append(type(error).__name__)
 Acme.software = lambda self: Software(driver=repr(tried))
 """
+
+
+READS = """
+import os
+from proofmark.vendor.contract import Software
+read = []
+for name in ("/etc/profile", os.environ["ACME_TOPOLOGY"], os.environ["ACME_LABELS"], "/etc/fstab"):
+    try: read.append(bool(open(name).read()))
+    except OSError as error: read.append(type(error).__name__)
+Acme.software = lambda self: Software(driver=repr(read))
+"""
+
+
+@behind
+def test_settings_of_the_systems_are_read_where_a_vendor_names_them_and_nothing_else_is(
+    vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "labels").write_text("1")
+    monkeypatch.setenv("ACME_TOPOLOGY", "/etc/login.defs")
+    monkeypatch.setenv("ACME_LABELS", str(tmp_path / "labels"))
+    add(vendors, "acme", GOOD + READS)
+    (vendors / "acme" / FILE).write_text("files: [/etc/profile, ACME_TOPOLOGY, ACME_LABELS]\nenvironment: [ACME_*]")
+    found = introduce("acme", vendors)
+    assert eval(found.vendor.software().driver or "") == [True, True, "PermissionError", "PermissionError"]
+    assert found.isolation and found.isolation.kind == "wall"
 
 
 @behind

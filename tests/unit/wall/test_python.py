@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.wall import python
-from proofmark.wall.python import software
+from proofmark.wall.python import settled, software
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +40,27 @@ def test_neither_homes_nor_what_is_hidden(tmp_path: Path, monkeypatch: pytest.Mo
     assert software([data]) == (site / "gcc",)
     monkeypatch.setenv("HOME", "/nonexistent")
     assert set(software()) == {home, site / "users", data, data / "train", site / "gcc"}
+
+
+def test_settings_are_files_of_the_systems_that_everybody_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, home, data = (tmp_path / name for name in ("site", "site/users/me", "site/data"))
+    monkeypatch.setattr(python, "SETTLED", (site,))
+    monkeypatch.setenv("HOME", str(home))
+    good, secret, elsewhere = site / "topology.xml", site / "topology.key", tmp_path / "labels"
+    for file in (good, secret, elsewhere, home / "labels", data / "train" / "labels", site / "mine"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+        file.chmod(0o644)
+    (site / "mine").chmod(0o640)
+    (site / "link").symlink_to(data / "train" / "labels")
+    (site / "away").symlink_to(elsewhere)
+    (tmp_path / "here").symlink_to(good)
+    asked = (secret, elsewhere, home / "labels", data / "train" / "labels", site / "mine", site / "link", site / "away")
+    others = [*map(str, asked), str(site), str(data), "", "topology.xml", str(site / "gone"), f"{site}/../labels"]
+    assert settled(others, [data]) == ()
+    assert settled([str(good), f"{site}/data/../topology.xml"], [data]) == (good, good)
+    assert settled([str(tmp_path / "here")], [data]) == (good,)
+    assert settled([str(good)], [good]) == ()
+    assert settled([str(data / "train" / "labels")], []) == (data / "train" / "labels",), "a site's own"
