@@ -15,10 +15,11 @@ from proofmark.vendor.readings import Reading
 from proofmark.wall.isolation import Isolation
 
 LONGEST, LARGEST = 1 << 20, 1 << 30
-"""Bytes of a line, and of a log, that are read: of a thousand devices, and of weeks."""
+"""Bytes of a line, and of a log, that are read: of four hundred devices, and of eight each second for five days."""
 
-MOST, FURTHEST = 1_000_000, 16_000_000
-"""Lines and readings of devices, together, that are held, of eight devices each second for a day, and that are read."""
+MOST, FURTHEST = 250_000, 16_000_000
+"""Lines and readings of devices, together, that are held, in 200 MB (of eight devices each second for seven hours, each
+fourth second for a day), and that are read."""
 
 FEW = 16
 """Processes of a device, of which a reason for its slowness is as large as eight, that come with a reading."""
@@ -115,7 +116,7 @@ class _Thinned:
 def _every(path: Path, rubbish: Rubbish) -> Iterator[Sample]:
     """Each sample of a log; lines that are none are counted as rubbish."""
     latest, read = 0.0, 0
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_lines(path, rubbish), 1):
         try:
             sample = Sample.model_validate_json(line)
         except ValidationError as error:
@@ -145,12 +146,17 @@ def _beside(device: DeviceSample) -> int:
     return sum(len(ids or ()) for ids in (device.processes, device.foreign)) + 8 * len(device.throttled or ())
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path, rubbish: Rubbish) -> Iterator[bytes]:
     """The lines of a log; of one that is too long its pieces, which are no samples."""
     if path.exists():
         with path.open("rb") as stream:
+            number = 0
             while stream.tell() < LARGEST and (line := stream.readline(LONGEST)):
+                number += 1
                 yield line
+            if stream.read(1):
+                what = f"what follows is left out: of {LARGEST:,} bytes; see --monitor-interval"
+                rubbish.add(number + 1, what)
 
 
 def memory_seen(path: Path) -> tuple[int | None, int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,18 @@ def test_a_log_without_end_is_read_no_further(tmp_path: Path, line: str, monkeyp
     samples, rubbish = read_samples(path)
     assert sum(1 + len(sample.devices) for sample in samples) + rubbish.lines <= 52
     assert rubbish.lines == 52 or "it is left out with what follows" in rubbish.first
+
+
+def test_what_lies_beyond_the_largest_log_is_said_to_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, [sample(t) for t in range(20)])
+    size = path.stat().st_size
+    for largest, left_out in ((size, 0), (size // 2, 1)):
+        monkeypatch.setattr(monitor_log, "LARGEST", largest)
+        samples, rubbish = read_samples(path)
+        assert rubbish.lines == left_out and (len(samples) < 20) == bool(left_out)
+    assert re.fullmatch(rf"line \d+: what follows is left out: of {size // 2:,} bytes; .*", rubbish.first)
 
 
 def test_a_long_log_is_thinned_evenly_and_seen_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
