@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from proofmark.errors import StepError
+from proofmark.process.shared_memory.from_workers import share
 from proofmark.record.parts import Identity
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ class BatchDataset(Dataset[Any], ABC):
         """
 
     def __getitems__(self, indices: list[int]) -> Batch | StepError:
-        """What the loader calls. A StepError is answered, for the loader to raise.
+        """What the loader calls, in a worker too. A StepError is answered, for the loader to raise.
 
         torch would bury the text of one that a worker raises in that worker's traceback.
         """
         try:
-            return self.batch(indices)
+            inputs, targets = self.batch(indices)
+            share([*inputs, targets])
+            return inputs, targets
         except StepError as error:
             return StepError(str(error))
 

@@ -11,6 +11,7 @@ import torch
 
 from proofmark.errors import StepError, named
 from proofmark.measuring.rehearsal import checked_data
+from proofmark.process.shared_memory.from_workers import share
 from proofmark.training.feeding.batches import GlobalBatches, Share
 
 if TYPE_CHECKING:
@@ -231,7 +232,9 @@ class _AtEpoch:
                 return batch
             inputs, targets = batch
             # what requires a gradient can't leave a worker, and its loader would wait for ever
-            return [each.detach() for each in inputs], targets.detach()
+            inputs, targets = [each.detach() for each in inputs], targets.detach()
+            share([*inputs, targets])
+            return inputs, targets
         except StepError as error:  # torch would tell of a worker and its traceback first
             return error
         except Exception as error:  # noqa: BLE001 (a case's code may raise anything)
