@@ -150,6 +150,44 @@ def test_a_session_without_standard_output(house: House) -> None:
     assert (ran.code, ran.output) == (0, "")
 
 
+LONG_IN_COMING = """
+import time
+
+from suites.inference import test_tiny
+
+
+class TestOther(test_tiny.TestTiny):
+    def build_dataloader(self, config, split="validation"):
+        loader = super().build_dataloader(config, split)
+        if split == "validation":
+            loader.dataset.__class__ = type("Points", (Slow, type(loader.dataset)), {})
+        return loader
+
+
+class Slow:
+    loaded = 0
+
+    def __getitem__(self, item):
+        Slow.loaded += 1
+        if Slow.loaded == 500:
+            begun = time.monotonic()
+            while time.monotonic() - begun < 15:
+                WAIT
+        return super().__getitem__(item)
+"""
+
+
+@pytest.mark.parametrize("wait, expected", [("pass", "PASS"), ("time.sleep(60)", "ERROR")])
+def test_a_batch_that_is_long_in_coming(house: House, wait: str, expected: str) -> None:
+    house.add_case("other")
+    house.case_yaml.with_name("test_other.py").write_text(LONG_IN_COMING.replace("WAIT", wait))
+    ran = house.run("--hang-timeout", "10", "-k", "other")
+    kind, reasons = ran.verdict("other")
+    assert kind == expected, reasons
+    if kind == "ERROR":
+        assert "(--hang-timeout)" in reasons and "its data loader gave no batch, and nothing computed for it" in reasons
+
+
 def test_an_engine_that_hangs(house: House) -> None:
     house.add_case("other")
     ran = house.run("--hang-timeout", "10", trouble="tiny.call=hang20")
