@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from proofmark.process.environment import PASSES
+from proofmark.process.environment import passed_on
 
 READ_ONCE = (
     *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
@@ -37,8 +37,8 @@ def surroundings() -> Any:
     """What decides over how modules are imported."""
     known = SET_BY_LIBRARIES | os.environ
     environment = {key: value for key, value in known.items() if not key.startswith(("PYTEST_", "PROOFMARK_"))}
-    environment[PASSES] = known.get(PASSES, "")  # what it names it has been given when it began, or not
-    return os.getcwd(), list(dict.fromkeys(sys.path)), environment
+    passing = sorted(passed_on(known).keys() & environment.keys())  # these it has been given when it began, or not
+    return os.getcwd(), list(dict.fromkeys(sys.path)), environment, passing
 
 
 def _read_once(environment: Mapping[str, str]) -> dict[str, str]:

@@ -66,7 +66,7 @@ def test_of_a_training_the_first_node_looks_at_the_weights_for_as_long_as_it_may
     config = {"suite": "training", "case": "tiny", "host": {"cache_dir": str(tmp_path)}}
     made = SimpleNamespace(config=config, nnodes=2, nproc=8, directory=str(tmp_path), sys_path=(), setup_timeout=900.0)
     submit(made, SimpleNamespace(submit=taken.append))  # type: ignore[arg-type]
-    assert taken[0].ending == ENDING + 900.0
+    assert taken[0].ending == ENDING + 4 * 900.0
 
 
 def test_who_is_silent_when_another_fails_is_at_fault() -> None:
