@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.logs.event_types import SESSION_EVENTS
+from proofmark.automl.logs.event_types import SESSION_EVENTS, gave_up
 from proofmark.automl.outcome.collect import FOLDER
 from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
 from proofmark.errors import UsageError, harmless
@@ -39,11 +39,14 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
     if folder is None:
         raise UsageError(f"there is no search of {case} there; expected a session's folder under results")
     _try_to_hold(folder)
-    chain, last, hashes, finished, begun = Chain(), dict[str, Event](), list[str](), False, set[int]()
+    best: tuple[float, int] | None = None
+    chain, last, hashes, begun = Chain(), dict[str, Event](), list[str](), set[int]()
     for event in read_journal(folder / FILE):
         chain.take(event)
         last[event["event"]] = event
-        finished |= event["event"] == "trial_end" and event["status"] == "finished"
+        if event["event"] == "trial_end" and event["status"] == "finished":
+            rank = event["accuracy"] or 0.0, -event["trial"]
+            best = max(best or rank, rank)
         begun |= {event["trial"]} if event["event"] == "trial_begin" else set()
         if event["event"] == "driver_begin":
             last.pop("search_end", None)
@@ -56,9 +59,10 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
     own = {event["event"]: event for event in _events(session, case)}
     if hashes and hashes[0] != config.hash:
         raise UsageError(harmless(other_configuration(own.get("run_begin", {}).get("config"), config)))
-    judged = not finished or last.get("examined", {}).get("accuracy") is not None
-    if "search_end" in last and judged and "run_end" in own:
-        what = "its best network is judged" if finished else "no trial came to a good end"
+    examined = last.get("examined", {})
+    judged = best is None or (examined.get("accuracy") is not None and examined["trial"] == -best[1])
+    if "search_end" in last and not gave_up(last["search_end"]["reason"]) and judged and "run_end" in own:
+        what = "no trial came to a good end" if best is None else "its best network is judged"
         raise UsageError(f"the search there has ended, and {what}: there is nothing to resume")
     return folder
 

@@ -122,7 +122,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
         host, was_over = describe_host().model_dump(), driver.is_over
         best = driver.run(host, self.config.hash).best()
-        if best is None or is_examined(journal):
+        if best is None or is_examined(journal, best.number):
             return
         if was_over:
             driver.take_over(host, self.config.hash)
@@ -165,6 +165,8 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return {"devices": self._places.devices}
 
 
-def is_examined(journal: Journal) -> bool:
-    """Whether the best trial was evaluated on held-out data; an examination that gave no number is repeated."""
-    return any(event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)
+def is_examined(journal: Journal, best: int) -> bool:
+    """Whether the best trial was evaluated on held-out data; an examination that gave no number is repeated. Where a
+    search gave up and was gone on with, the best one may be another by now."""
+    examined = (event for event in journal.events if event["event"] == "examined")
+    return any(event["accuracy"] is not None and event["trial"] == best for event in examined)

@@ -188,6 +188,31 @@ def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
     assert state.best() is None
 
 
+def test_what_befalls_all_devices_at_once_is_one_failure(tmp_path: Path) -> None:
+    """As one stall of the disk that they share; and none of a row is forgotten where it goes on."""
+    state = search(tmp_path / "once", settings(12, devices=4), dict.fromkeys(range(4, 8), "crash"))
+    assert len(state.trials) == 12 and state.ended == "12 trials were begun" and state.parents == 8
+    state = search(tmp_path / "on", settings(40, devices=4), dict.fromkeys(range(4, 40), "crash"))
+    assert state.ended is not None and state.ended.startswith("3 trials in a row have failed") and state.parents == 4
+
+
+def test_a_search_that_gave_up_goes_on_once_the_cause_is_mended(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    given_up = search(folder, settings(6), dict.fromkeys(range(1, 9), "crash"))
+    assert given_up.ended is not None and given_up.ended.startswith("3 trials in a row") and len(given_up.trials) == 4
+    state = search(folder, settings(6))
+    assert state.ended == "6 trials were begun" and state.drivers == 2 and state.parents == 3
+    assert faults(read_journal(folder / FILE)) == [] and State.of(read_journal(folder / FILE)).ended == state.ended
+
+
+def test_a_network_that_is_best_no_longer_is_not_the_one_to_be_judged(tmp_path: Path) -> None:
+    """Of a search that had given up, and was gone on with."""
+    journal = Journal(tmp_path)
+    journal.write("examined", **EXAMINED, accuracy=0.5)
+    assert is_examined(journal, 0) and not is_examined(journal, 1)
+    journal.close()
+
+
 def test_a_first_round_that_fails_is_tried_again_on_one_device(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(4), {0: "nan", 1: "crash"})
     assert state.ended == "4 trials were begun"
@@ -328,7 +353,7 @@ def test_who_only_examines_the_best_says_that_its_clock_is_another(
     study = Study(folder, settled.ranges, settled.seed, settled.startup)
     driver = Driver(folder, journal, settled, Numbers(), study, LocalLauncher(), spec_maker(tmp_path))
     assert driver.is_over
-    if not is_examined(journal):
+    if not is_examined(journal, 0):
         driver.take_over(describe_host().model_dump(), "0")
         journal.write("examined", **EXAMINED, accuracy=0.9)
     journal.close()

@@ -96,6 +96,26 @@ def test_a_search_without_a_network_is_over_when_it_has_ended(tmp_path: Path) ->
         to_be_resumed(earlier, CASE, CONFIG)
 
 
+def test_a_search_that_gave_up_is_gone_on_with(tmp_path: Path) -> None:
+    """Whatever made its trials fail may be mended by now."""
+    gave_up = ("search_end", {"reason": "3 trials in a row have failed, the last one: a disk is gone"})
+    earlier = session(tmp_path, gave_up, EXAMINED)
+    assert to_be_resumed(earlier, CASE, CONFIG) == earlier / CASE / "search"
+
+
+def test_what_was_judged_before_a_better_one_came_is_not_the_end(tmp_path: Path) -> None:
+    gave_up = ("search_end", {"reason": "3 trials in a row have failed, the last one: a disk is gone"})
+    better = {name: value for name, value in ENDED.items() if name != LINK} | {"trial": 1, "accuracy": 0.99}
+    on = ("driver_begin", {"config_hash": CONFIG.hash, **HOST})
+    earlier = session(tmp_path, gave_up, EXAMINED, on, ("trial_end", better), END)
+    assert to_be_resumed(earlier, CASE, CONFIG) == earlier / CASE / "search"
+    journal = Journal(earlier / CASE / "search")
+    journal.write("examined", **EXAMINED[1] | {"trial": 1})
+    journal.close()
+    with pytest.raises(UsageError, match="its best network is judged: there is nothing to resume"):
+        to_be_resumed(earlier, CASE, CONFIG)
+
+
 def test_another_configuration_is_told_by_its_settings(tmp_path: Path) -> None:
     earlier = session(tmp_path, END)
     before = files(earlier)

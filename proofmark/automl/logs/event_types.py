@@ -208,7 +208,12 @@ class _InitModels(_Linked):
 
 
 GAVE_UP = "trials in a row have failed"
-"""In the reason of a search's end, by which its verdict knows that it gave up."""
+"""In the reason of a search's end, by which its verdict, and who resumes it, know that it gave up."""
+
+
+def gave_up(reason: str | None) -> bool:
+    """Whether a search that ended for this reason gave up: once the cause is mended, another driver goes on."""
+    return reason is not None and GAVE_UP in reason
 
 
 class _SearchEnd(_Linked):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from proofmark.automl.logs.event_types import GAVE_UP
+from proofmark.automl.logs.event_types import gave_up
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required
@@ -99,7 +99,7 @@ def _failures(record: AutoMLRecord) -> list[str]:
     failed = [trial for trial in record.trials if trial.status == "failed"]
     if record.trials and record.best is None:
         return ["no trial came to its end", *(f"trial {trial.number}: {trial.reason}" for trial in failed)]
-    return [record.end_reason] if record.end_reason and GAVE_UP in record.end_reason else []
+    return [record.end_reason] if record.end_reason and gave_up(record.end_reason) else []
 
 
 def _edited(record: AutoMLRecord) -> list[str]:

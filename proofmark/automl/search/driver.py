@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.logs.event_types import GAVE_UP
+from proofmark.automl.logs.event_types import GAVE_UP, gave_up
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess
@@ -25,6 +25,7 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.search.upcoming import MakeSpec, Ready, Upcoming
 from proofmark.automl.search.weights import KeptWeights
 from proofmark.launch.job import Launcher
+from proofmark.record.events.log import Event
 
 LOOK = 0.05
 """Seconds between two looks at the trials."""
@@ -83,15 +84,14 @@ class Driver:
         self._ready: Ready | None = None
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
-        row = self._state.failed_in_a_row() if self._before < settings.most_seconds else []
-        self._row = [str(trial.ended["reason"]) for trial in reversed(row) if trial.ended]
+        self._row = list[Event]()
         self._tell_at = 0.0
         study.restore(self._state.trials.values())
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing left to search."""
-        return self._state.ended is not None
+        """Whether there is nothing left to search. Where an earlier driver gave up there is."""
+        return self._state.ended is not None and not gave_up(self._state.ended)
 
     def take_over(self, host: Mapping[str, Any], config_hash: str) -> None:
         """Note in the journal of a search that is over that what follows is by this machine's clock, not by an earlier
@@ -163,7 +163,7 @@ class Driver:
         answer."""
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
-            return f"{len(self._row)} {GAVE_UP}, the last one: {self._row[-1]}"
+            return f"{len(self._row)} {GAVE_UP}, the last one: {self._row[-1]['reason']}"
         owed = self._again or (self._ready and self._ready.fields["attempt"] > 1)  # they were begun: each has an end
         if self._seconds >= settings.most_seconds and not owed:
             return f"{settings.most_seconds:g} s are over"
@@ -183,14 +183,20 @@ class Driver:
                 self._state.put(trial)
                 self._study.tell(trial.study, trial.accuracy)
                 self._weights.ended(trial)
-                self._count_in_a_row(ended["reason"])
+                self._count_in_a_row(trial, event)
 
-    def _count_in_a_row(self, failure: str | None) -> None:
-        """Trials that fail one after another end a search; but not one whose time is over, which ends by that."""
-        if failure is None:
+    def _count_in_a_row(self, trial: Trial, ended: Event) -> None:
+        """Trials that fail one after another end a search; but not one whose time is over, which ends by that.
+
+        What was running by then when the one before failed may have failed of the same: a disk or a driver that stalls
+        once takes all devices' trials with it.
+        """
+        if ended["reason"] is None:
             self._row = []
-        elif self._seconds < self._settings.most_seconds:
-            self._row.append(failure)
+            return
+        another = not self._row or trial.begun["clock"] > self._row[-1]["clock"]
+        if another and self._seconds < self._settings.most_seconds:
+            self._row.append(ended)
 
     def _fill(self) -> None:
         """Begin a trial on each device that is free, or whose trial has let go of it."""

@@ -10,7 +10,7 @@ from proofmark.automl.places import Places
 from proofmark.rules.config import EffectiveConfig
 
 FAILURES = 3
-"""Trials that fail in a row before a search gives up."""
+"""Trials that fail in a row, each begun after the one before had failed, before a search gives up."""
 
 
 @dataclass(frozen=True)

@@ -155,15 +155,6 @@ class State:
         """The trial with the highest accuracy on the search's split; of equals the first."""
         return self._best
 
-    def failed_in_a_row(self) -> list[Trial]:
-        """The last trials that ended, as far as they failed; the last one first."""
-        row = list[Trial]()
-        for trial in reversed(self.over):
-            if trial.accuracy is not None:
-                break
-            row.append(trial)
-        return row
-
 
 class Elapsed:
     """Seconds of searching up to an event, over all drivers: the time between two of them is no time of the search.
