@@ -9,20 +9,34 @@ from typing import Any
 
 from proofmark.automl.logs.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG
+from proofmark.errors import in_a_line
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.wall.isolation import Isolation, weakest
 
 
 def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
-    """Fields of a `trial_end`, from what a trial left where the monotonic clock is `ahead` by so many seconds."""
+    """Fields of a `trial_end`, from what a trial left where the monotonic clock is `ahead` by so many seconds.
+
+    Raises:
+        OSError: its log can't be read.
+    """
     read = list(read_events(folder / LOG, TRIAL_EVENTS))
+    reason = hung or _failure(folder, succeeded, read)
+    return _came_to(read, reason, ahead) | {"log_sha256": digest_of_log(folder)}
+
+
+def unreadable(error: OSError) -> dict[str, Any]:
+    """The same of a trial whose files can't be read: it has failed, whatever it came to."""
+    return _came_to([], f"what it left cannot be read: {in_a_line(error)}", 0.0)
+
+
+def _came_to(read: Sequence[Event], reason: str | None, ahead: float) -> dict[str, Any]:
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     checks = [event for event in events if event["event"] == "check"]
     data = [event for event in events if event["event"] == "data"]  # said once, before there is a vendor's code
     isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
-    reason = hung or _failure(folder, succeeded, read, last)
     chosen = last.get("chosen", {})
     energy = last.get("energy", {"joules": None, "reason": "the trial left no reading"})
     return {
@@ -38,18 +52,22 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
         "isolation": isolation.model_dump(mode="json") if isolation else None,
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
         "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
-        "log_sha256": digest_of_log(folder),
+        "log_sha256": None,
         "data": _only(data[0], ("train", "evaluated")) if len(data) == 1 else None,
         "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),
     }
 
 
 def digest_of_log(folder: Path) -> str | None:
-    """SHA-256 of a trial's own log, None where there is none."""
+    """SHA-256 of a trial's own log, None where there is none.
+
+    Raises:
+        OSError: it can't be read.
+    """
     try:
         with (folder / LOG).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
+    except FileNotFoundError:
         return None
 
 
@@ -83,8 +101,9 @@ def events_of(folder: Path) -> Iterator[Event]:
     return (event for event in read_events(folder / LOG, TRIAL_EVENTS) if event["event"] != CORRUPT)
 
 
-def _failure(folder: Path, succeeded: bool, read: Sequence[Event], last: dict[str, Event]) -> str | None:
+def _failure(folder: Path, succeeded: bool, read: Sequence[Event]) -> str | None:
     """Why a trial counts for nothing, None for one that does."""
+    last = {event["event"]: event for event in read}
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
     failed = [event for event in read if event["event"] == "trial_failed"]
     if failed:  # of several processes the first one has the cause; what runs them knows which one was killed

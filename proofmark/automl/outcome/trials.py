@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,11 @@ class Trials:
 
     def _intact(self, begun: Event, event: Event) -> bool:
         """Whether a trial's log is the one that its driver read. The log need not be kept, but a finished trial must
-        have had one."""
-        found, kept = digest_of_log(left_of(self._folder, begun)), event["log_sha256"]
-        return found in (kept, None) and (kept is not None or event["status"] != "finished")
+        have had one; of one that failed the driver may not have been able to read it."""
+        found, kept = None, event["log_sha256"]
+        with contextlib.suppress(OSError):
+            found = digest_of_log(left_of(self._folder, begun))
+        return event["status"] != "finished" if kept is None else found in (kept, None)
 
     def _record(
         self, begun: Event, end: Mapping[str, Any], began: float, ended: float | None, driver_host: str, intact: bool

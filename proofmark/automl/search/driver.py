@@ -258,7 +258,10 @@ class Driver:
     def _progress(self) -> Progress:
         done = self._state.parents
         failed = len(self._state.over) - done
-        epochs = {running.trial.number: running.process.epochs() for running in self._running}
+        epochs = dict[int, list[dict[str, Any]]]()
+        for running in self._running:
+            with contextlib.suppress(OSError):  # what can't be read at the moment is not worth a search
+                epochs[running.trial.number] = running.process.epochs()
         return Progress(
             self._seconds, len(self._running), done, failed, self._settings.most_trials, self._state, epochs
         )

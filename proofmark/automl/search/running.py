@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.logs.trial_log import epochs_of, events_of, outcome
+from proofmark.automl.logs.trial_log import epochs_of, events_of, outcome, unreadable
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
@@ -47,6 +47,10 @@ EPOCHS = 4
 EVERY = 1.0
 """Seconds between two looks at a trial's sign of life: a driver has thousands of them."""
 
+READINGS = 5
+"""Times, each so long after the one before, that what a trial left is read in vain: a network's file system may lose
+hold of a file, and find it again."""
+
 
 class TrialProcess:
     """A trial's job: it makes itself ready, and computes nothing before it is begun.
@@ -66,7 +70,8 @@ class TrialProcess:
         self._since = time.monotonic()
         self._waiting: float | None = None
         self._until = self._seconds = math.inf
-        self._look_at = 0.0
+        self._look_at, self._unread = 0.0, 0
+        self._why: str | None = None
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
         kept = [Path(parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if parent is not None else []
         self._handle: Handle = launcher.submit(
@@ -107,16 +112,37 @@ class TrialProcess:
         return beat is not None and beat.phase == "end"
 
     def poll(self) -> dict[str, Any] | None:
-        """Its outcome, as fields of the journal's `trial_end`; None while it runs. A trial that hangs is ended."""
+        """Its outcome, as fields of the journal's `trial_end`; None while it runs. A trial that hangs is ended, and so
+        is one whose files can't be read."""
+        if self._unread and time.monotonic() < self._look_at:
+            return None
+        try:
+            ended = self._ended()
+        except OSError as error:
+            self._unread, self._look_at = self._unread + 1, time.monotonic() + EVERY
+            if self._unread < READINGS:
+                return None
+            with contextlib.suppress(OSError):
+                self.stop()
+            return unreadable(error)
+        self._unread = 0
+        return ended
+
+    def _ended(self) -> dict[str, Any] | None:
         status = self._handle.status()
-        hung = self._hung() if status == "running" and self._is_due() else None
-        if status == "running" and hung is None:
+        if status == "running" and self._is_due():
+            self._why = self._why or self._hung()
+        if status == "running" and self._why is None:
             return None
         self.stop()
-        return outcome(self.spec.folder, status == "succeeded", hung, self._handle.clock_ahead)
+        return outcome(self.spec.folder, status == "succeeded", self._why, self._handle.clock_ahead)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """The epochs that it has reported so far."""
+        """The epochs that it has reported so far.
+
+        Raises:
+            OSError: its log can't be read.
+        """
         return list(epochs_of(list(events_of(self.spec.folder)), self._handle.clock_ahead))
 
     def stop(self) -> None:
