@@ -106,6 +106,11 @@ class Handle(ABC):
     clock_ahead = 0.0
     waits = silent = False
 
+    @property
+    def left(self) -> str:
+        """What is added to the reason for which it was stopped, where some of it goes on though it was killed."""
+        return ""
+
     def __init__(self, file: JobFile) -> None:
         """Take the job that a file describes."""
         self._file = file
@@ -220,6 +225,11 @@ class LocalHandle(Handle):
             return "running"
         self.stop()
         return "succeeded" if self._agent.returncode == 0 else "failed"
+
+    @property
+    def left(self) -> str:
+        """By its agent, as all that has its mark."""
+        return self._agent.left
 
     def facts(self) -> dict[str, Any]:
         """Whether caches were cleared, where somebody asked."""

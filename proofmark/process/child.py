@@ -16,7 +16,7 @@ from pathlib import Path
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
+from proofmark.process.lifetime import DYING, SWEEP, end_family, end_marked, marked, outlived, wait_without_reaping
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.temporary import temporary_name
 from proofmark.process.warm.modules import start_module
@@ -33,9 +33,11 @@ class Child:
         mark: that one.
         log: of what it prints.
         printed: what it printed, once it was ended, where its log has no name.
+        outlived: processes of it and of what it started that go on though they were killed; nobody waits for them.
     """
 
     printed = b""
+    outlived: Sequence[int] = ()
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Child:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code, negative for a signal; None until `end` or `kill`."""
+        """Its exit code, negative for a signal; None until `end` or `kill`, and of one that outlived them."""
         return self._process.returncode
 
     def say(self, line: str) -> None:
@@ -108,8 +110,8 @@ class Child:
                 self._process.stdin.flush()
 
     def has_ended(self, within: float = 0.0) -> bool:
-        """Whether it has, waiting for it so many seconds; its id stays taken."""
-        return self._process.returncode is not None or wait_without_reaping(self.pid, within)
+        """Whether it has, or was given up, waiting for it so many seconds; its id stays taken."""
+        return self._is_over or wait_without_reaping(self.pid, within)
 
     def end(self, patience: float) -> bool:
         """Ask it to end by closing its standard input, then `kill`; whether it ended by itself."""
@@ -120,11 +122,12 @@ class Child:
 
     def kill(self) -> None:
         """End its group now, and all that left that, and leave nothing behind. A second time does nothing."""
-        if self._process.returncode is not None:
+        if self._is_over:
             return
         end_family(self._process)
         self._hang_up()
-        end_marked(self.mark)
+        own = [self.pid] if self._process.returncode is None else []  # it had its time
+        self.outlived = sorted({*own, *end_marked(self.mark, SWEEP if own else DYING)})
         self.log.finish()
         if self._unnamed:
             self.printed = self._written(0)
@@ -146,6 +149,15 @@ class Child:
         """How one that was ended, or ended itself, came to it; part of a sentence."""
         return cause_of_death(self.returncode)
 
+    @property
+    def left(self) -> str:
+        """What is added to the reason for which it was ended, where some of it goes on; else nothing."""
+        return f"; {outlived(self.outlived)}" if self.outlived else ""
+
+    @property
+    def _is_over(self) -> bool:
+        return self._process.returncode is not None or bool(self.outlived)
+
     def _written(self, position: int) -> bytes:
         with contextlib.suppress(OSError):
             return self.log.since(position)
@@ -162,8 +174,11 @@ class Child:
 
 
 def cause_of_death(code: int | None) -> str:
-    """How a process that has this exit code, negative for a signal, came to its end; part of a sentence."""
-    if code is None or code >= 0:
+    """How a process that has this exit code, negative for a signal, came to its end; part of a sentence. None is that
+    of one that was given up."""
+    if code is None:
+        return "was killed, and goes on: SIGKILL does not end what waits in a driver, or for a disk"
+    if code >= 0:
         return f"ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
     return f"died of signal {-code} ({name})"

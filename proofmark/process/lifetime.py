@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, NoReturn, Protocol
 
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
@@ -26,6 +27,10 @@ WITHIN = "PROOFMARK_WITHIN_RUN"
 
 SWEEP = 5.0
 """Seconds after which `end_marked` gives up on processes that go on starting others."""
+
+DYING = 30.0
+"""Seconds that a process which was killed gets to end: one that waits in a driver, or for a disk that is gone, does
+not."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -133,12 +138,30 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+_given_up = weakref.WeakSet["Leader"]()
+
+
 def end_group(process: Leader) -> None:
-    """Kill the group that `process` leads. The leader is reaped last, so that its id can't have gone to another."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+    """Kill the group that `process` leads. The leader is reaped last, so that its id can't have gone to another.
+
+    One that does not end in `DYING` seconds is given up, which is said once: it has no exit code, and keeps its id.
+    """
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if wait_without_reaping(process.pid, 0 if process in _given_up else DYING):
         process.wait()
+    elif process not in _given_up:
+        _given_up.add(process)
+        with contextlib.suppress(OSError, ValueError):
+            print(f"WARNING {outlived([process.pid])}", file=sys.stderr, flush=True)
+
+
+def outlived(processes: Sequence[int]) -> str:
+    """What is said of processes that were given up."""
+    which = f"process {', '.join(map(str, processes))}"
+    return f"{which} goes on though it was killed: SIGKILL does not end what waits in a driver, or for a disk"
 
 
 def end_family(process: Leader) -> None:
@@ -171,18 +194,19 @@ def end_descendants(pid: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def end_marked(mark: str) -> None:
+def end_marked(mark: str, patience: float = SWEEP) -> list[int]:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
-    Looks again after each kill, since a process may have started another meanwhile; gives up after `SWEEP` seconds.
+    Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds,
+    and returns those that are left.
     A process that cleared its environment is not found; an empty mark matches none, nor does the one that is nobody's,
     which all that sessions have started bears in the place of a parent's.
     """
     if mark in ("", NOBODY):
-        return
+        return []
     import psutil
 
-    deadline = time.monotonic() + SWEEP
+    deadline = time.monotonic() + patience
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
         time.monotonic() < deadline
     ):
@@ -190,6 +214,7 @@ def end_marked(mark: str) -> None:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(0.01)
+    return [process.pid for process in found]
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:

@@ -7,12 +7,12 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from proofmark.automl.search.ahead import Made, Networks
-from proofmark.automl.search.driver import Driver
+from proofmark.automl.search.driver import Driver, Progress
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State, Trial
@@ -92,13 +92,14 @@ def search(
     does: dict[int, str] | None = None,
     launcher: Launcher | None = None,
     networks: Networks | None = None,
+    tell: Callable[[Progress], None] = lambda _: None,
 ) -> State:
     """A search in a folder, or the rest of one."""
     spec, launched = spec_maker(folder.parent / "cache", does), launcher or LocalLauncher()
     journal = Journal(folder)
     try:
         study = Study(folder, settled.ranges, settled.seed, settled.startup)
-        driver = Driver(folder, journal, settled, networks or Numbers(), study, launched, spec, module=STUB)
+        driver = Driver(folder, journal, settled, networks or Numbers(), study, launched, spec, tell, STUB)
         return driver.run(describe_host().model_dump(), "0")
     finally:
         journal.close()

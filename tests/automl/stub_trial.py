@@ -42,9 +42,11 @@ def main() -> int:
         if does == "memory":
             tell("trial_failed", reason="it ran out of memory: the host has no more")
             return 1
-        if does.startswith("wait for "):
-            while not Path(does.removeprefix("wait for ")).exists():
-                time.sleep(0.05)
+        how, waits, path = does.partition(" for ")
+        while waits and not Path(path).exists():
+            time.sleep(0.05)
+        if how == "crash, having waited":
+            sys.exit("it fell over")
         accuracy = 0.5 + 0.01 * number
         for epoch in range(1 + spec["epochs"]):
             if epoch == 1 and does == "killed":

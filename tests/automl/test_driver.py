@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from proofmark.automl.logs.event_types import gave_up
 from proofmark.automl.run import is_examined
 from proofmark.automl.search.ahead import Made
-from proofmark.automl.search.driver import Driver
+from proofmark.automl.search.driver import Driver, Progress
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.search.state import State, Trial
@@ -141,7 +142,7 @@ def seconds_until_ended(
     """Of a trial whose sign of life is at step 5 for ever, with evaluations 20 s apart; and why."""
     now = [1000.0]
     monkeypatch.setattr("proofmark.automl.search.running.time", SimpleNamespace(monotonic=lambda: now[0]))
-    running: Any = SimpleNamespace(status=lambda: "running", waits=False, clock_ahead=0.0, tell=str, stop=str)
+    running: Any = SimpleNamespace(status=lambda: "running", waits=False, clock_ahead=0.0, tell=str, stop=str, left="")
     launcher: Any = SimpleNamespace(submit=lambda _: running)
     rest: dict[str, Any] = {
         "graph": {},
@@ -190,7 +191,9 @@ def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
 
 def test_what_befalls_all_devices_at_once_is_one_failure(tmp_path: Path) -> None:
     """As one stall of the disk that they share; and none of a row is forgotten where it goes on."""
-    state = search(tmp_path / "once", settings(12, devices=4), dict.fromkeys(range(4, 8), "crash"))
+    all_run = tmp_path / "once/trials/00007/noderank0/begun"
+    at_once = dict.fromkeys(range(4, 8), f"crash, having waited for {all_run}")
+    state = search(tmp_path / "once", settings(12, devices=4), at_once)
     assert len(state.trials) == 12 and state.ended == "12 trials were begun" and state.parents == 8
     state = search(tmp_path / "on", settings(40, devices=4), dict.fromkeys(range(4, 40), "crash"))
     assert state.ended is not None and state.ended.startswith("3 trials in a row have failed") and state.parents == 4
@@ -281,6 +284,48 @@ def test_whatever_breaks_a_search_off_no_process_is_left(tmp_path: Path, monkeyp
     with pytest.raises(ProofmarkError, match="the first one complains"):
         search(tmp_path / "search", settings(3, devices=3), dict.fromkeys(range(3), "hang"), launcher)
     assert "running" not in [handle.status() for handle in launcher.handles[1:]] and len(launcher.handles) == 3
+
+
+OUTLIVED = "; process 7 goes on though it was killed"
+
+
+class Stuck(LocalLauncher):
+    """Some of whose jobs leave a process that nothing ends."""
+
+    def __init__(self, *trials: int) -> None:
+        super().__init__()
+        self._trials = trials
+
+    def submit(self, job: Job) -> LocalHandle:
+        left = OUTLIVED if cast(TrialSpec, job.spec).trial in self._trials else ""
+
+        class Handle(LocalHandle):
+            @property
+            def left(self) -> str:
+                return left if self._agent.returncode is not None else ""
+
+        return Handle(job, None)
+
+
+def test_a_device_on_which_a_process_goes_on_has_no_other_trial(tmp_path: Path) -> None:
+    """Whatever that trial came to; the others go on."""
+    does, told = {3: "crash", 2: f"wait for {tmp_path / 'search/trials/00004'}"}, list[Progress]()
+    state = search(tmp_path / "search", settings(8, devices=3), does, Stuck(0, 3), tell=told.append)
+    assert state.ended == "8 trials were begun" and len(state.over) == 8
+    devices = [trial.begun["device"] for trial in state.trials.values()]
+    assert devices.count("0") == 1 and devices.count(devices[3]) <= 2
+    assert ends(state)[3] == f"its process died: it fell over{OUTLIVED}" and ends(state)[0] is None
+    assert told[-1].lost == 2
+
+
+def test_a_search_without_a_device_ends_and_is_gone_on_with(tmp_path: Path) -> None:
+    """On a machine that was started anew."""
+    folder = tmp_path / "search"
+    state = search(folder, settings(6, devices=2), {}, Stuck(0, 1, 2))
+    assert state.ended == f"no device is left{OUTLIVED}" and 2 <= len(state.trials) < 6
+    assert gave_up(state.ended) and not gave_up("6 trials were begun") and not gave_up(None)
+    state = search(folder, settings(6, devices=2))
+    assert state.ended == "6 trials were begun" and state.drivers == 2
 
 
 @pytest.mark.parametrize("here", [True, False])

@@ -132,7 +132,7 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     telling = Telling(reports.append, "top1", settings(5, most_seconds=100.0))
     runs = {"clock": 0, "images": 10, "evaluated": 0, "accuracy": None, "loss": None, "seconds": 1.0}
     for _ in range(2):
-        telling(Progress(60.0, 1, 2, 1, 5, state, {2: [runs]}))
+        telling(Progress(60.0, 1, 2, 1, 5, state, {2: [runs]}, lost=1))
     notes = [report["note"] for report in reports if "note" in report]
     assert [note.partition(":")[0] for note in notes] == [
         f"trial {n}, {made}"

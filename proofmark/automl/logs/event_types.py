@@ -211,9 +211,13 @@ GAVE_UP = "trials in a row have failed"
 """In the reason of a search's end, by which its verdict, and who resumes it, know that it gave up."""
 
 
+NO_DEVICE = "no device is left"
+"""Likewise: processes on all of them go on though they were killed."""
+
+
 def gave_up(reason: str | None) -> bool:
     """Whether a search that ended for this reason gave up: once the cause is mended, another driver goes on."""
-    return reason is not None and GAVE_UP in reason
+    return reason is not None and any(words in reason for words in (GAVE_UP, NO_DEVICE))
 
 
 class _SearchEnd(_Linked):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.logs.event_types import GAVE_UP, gave_up
+from proofmark.automl.logs.event_types import GAVE_UP, NO_DEVICE, gave_up
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess
@@ -37,7 +37,7 @@ EVERY, SHARE = 1.0, 0.02
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search has come."""
+    """How far a search has come; `lost` are devices that it uses no more."""
 
     seconds: float
     running: int
@@ -46,6 +46,7 @@ class Progress:
     most: int
     state: State
     open_epochs: Mapping[int, list[dict[str, Any]]]
+    lost: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Driver:
         self._weights = KeptWeights(folder, self._state, len(settings.environments))
         self._before = self._state.seconds
         self._again = self._state.open()
-        self._running = list[_Running]()
+        self._running, self._lost = list[_Running](), dict[int, str]()
         self._ready: Ready | None = None
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
@@ -164,6 +165,8 @@ class Driver:
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
             return f"{len(self._row)} {GAVE_UP}, the last one: {self._row[-1]['reason']}"
+        if len(self._lost) == len(settings.environments):
+            return f"{NO_DEVICE}{self._lost[max(self._lost)]}"
         owed = self._again or (self._ready and self._ready.fields["attempt"] > 1)  # they were begun: each has an end
         if self._seconds >= settings.most_seconds and not owed:
             return f"{settings.most_seconds:g} s are over"
@@ -178,6 +181,8 @@ class Driver:
             ended = running.process.poll()
             if ended is not None:
                 self._running.remove(running)
+                if running.process.left:
+                    self._lost[running.device] = running.process.left
                 event = self._journal.write("trial_end", trial=running.trial.number, **ended)
                 trial = running.trial.end(event)
                 self._state.put(trial)
@@ -200,7 +205,7 @@ class Driver:
 
     def _fill(self) -> None:
         """Begin a trial on each device that is free, or whose trial has let go of it."""
-        busy = {running.device for running in self._running if not self._has_let_go(running)}
+        busy = {running.device for running in self._running if not self._has_let_go(running)} | self._lost.keys()
         for device in (number for number in range(len(self._settings.environments)) if number not in busy):
             if not self._may_begin():
                 return
@@ -222,7 +227,8 @@ class Driver:
     def _make_ready(self) -> None:
         """Prepare the trial that is begun next, where the launcher needs no device for that."""
         if self._settings.ahead and self._ready is None and self._may_begin():
-            self._ready = self._next(ahead=len(self._running) >= len(self._settings.environments))
+            places = len(self._settings.environments) - len(self._lost)
+            self._ready = self._next(ahead=len(self._running) >= places)
 
     def _next(self, ahead: bool) -> Ready | None:
         """None where there is no network yet. Where the whole first round has failed, seeds are tried again."""
@@ -262,6 +268,5 @@ class Driver:
         for running in self._running:
             with contextlib.suppress(OSError):  # what can't be read at the moment is not worth a search
                 epochs[running.trial.number] = running.process.epochs()
-        return Progress(
-            self._seconds, len(self._running), done, failed, self._settings.most_trials, self._state, epochs
-        )
+        now, most, lost = len(self._running), self._settings.most_trials, len(self._lost)
+        return Progress(self._seconds, now, done, failed, most, self._state, epochs, lost)

@@ -128,6 +128,11 @@ class TrialProcess:
         self._unread = 0
         return ended
 
+    @property
+    def left(self) -> str:
+        """What is to be said of it where some of it goes on though it was killed: its device is nobody else's."""
+        return self._handle.left
+
     def _ended(self) -> dict[str, Any] | None:
         status = self._handle.status()
         if status == "running" and self._is_due():
@@ -135,7 +140,8 @@ class TrialProcess:
         if status == "running" and self._why is None:
             return None
         self.stop()
-        return outcome(self.spec.folder, status == "succeeded", self._why, self._handle.clock_ahead)
+        ended = outcome(self.spec.folder, status == "succeeded", self._why, self._handle.clock_ahead)
+        return ended | ({"reason": f"{ended['reason']}{self.left}"} if ended["reason"] else {})
 
     def epochs(self) -> list[dict[str, Any]]:
         """The epochs that it has reported so far.

@@ -165,7 +165,8 @@ class CaseWorker:
         stacks = self.child.stacks()
         self.kill()
         raise WorkerLost(
-            f"{reason}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None
+            f"{reason}{self.child.left}; where it was is in worker.log",
+            stacks[-DETAIL:].decode("utf-8", "replace") or None,
         )
 
     def _send(self, message: Mapping[str, Any]) -> None:

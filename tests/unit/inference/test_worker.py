@@ -212,6 +212,12 @@ def test_timeout(make: Any) -> None:
     assert time.monotonic() - begun < 60
 
 
+def test_what_goes_on_though_it_was_killed_is_named(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module.Child, "left", "; process 7 goes on")
+    with pytest.raises(WorkerLost, match=r"was ended; process 7 goes on; where it was is in worker\.log"):
+        make().run("sleep:60", 0.5, nothing)
+
+
 def test_progress_does_not_prolong_the_timeout(make: Any) -> None:
     child = make()
     child.run("step", None, nothing)

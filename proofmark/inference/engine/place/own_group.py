@@ -105,7 +105,7 @@ class OwnGroup:
 
     def close(self) -> None:
         """Close all that leads to it, wait, and kill its group."""
-        if self._process.returncode is not None:
+        if self._process.returncode is not None or self.life < 0:
             return
         self.tell(signal.SIGCONT)
         self.socket.close()
@@ -114,6 +114,7 @@ class OwnGroup:
         select.select([self.life], [], [], ENDING)
         end_group(self._process)
         os.close(self.life)
+        self.life = -1
 
     def cause(self) -> str:
         """By its exit code."""
