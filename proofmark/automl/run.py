@@ -14,6 +14,7 @@ from proofmark.automl.case import AutoMLCase
 from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.init_model import read_init_models
 from proofmark.automl.outcome.collect import FOLDER, collect
+from proofmark.automl.outcome.conditions import conditions_of
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places
 from proofmark.automl.resuming import other_configuration
@@ -83,7 +84,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         try:
             self._hold_to_configuration(journal)
             self._log.write("search", folder=str(folder), resumed=not journal.is_new)
-            self._drive(folder, journal)
+            self._drive(folder, journal, meter)
         except KeyboardInterrupt:
             self._log.write("interrupted", step="the search")
             raise
@@ -110,7 +111,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         if begun is not None and begun["config_hash"] != self.config.hash:
             raise UsageError(f"--resume {self._options.resume}: {other_configuration(None, self.config)}")
 
-    def _drive(self, folder: Path, journal: Journal) -> None:
+    def _drive(self, folder: Path, journal: Journal, meter: ContentionMeter) -> None:
         from proofmark.automl.search.networks import Morphisms
 
         settings = SearchSettings.of(
@@ -120,12 +121,15 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
         telling = Telling(self._on_progress, self.config.metric, settings)
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
-        host, was_over = describe_host().model_dump(), driver.is_over
-        best = driver.run(host, self.config.hash).best()
+        session = describe_host().model_dump(), self.config.hash, conditions_of(self._begun or {})
+        was_over = driver.is_over
+        best = driver.run(*session).best()
+        if not was_over:  # now: who only has the best network judged may be another session
+            journal.write("contention", **meter.seen().model_dump())
         if best is None or is_examined(journal, best.number):
             return
         if was_over:
-            driver.take_over(host, self.config.hash)
+            driver.take_over(*session)
         self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
         examine(folder, journal, best, self._places.launcher, self._spec, settings)
 

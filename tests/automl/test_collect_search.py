@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import shutil
 import time
 from pathlib import Path
@@ -99,8 +100,16 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch:
     _is_verified_elsewhere(run_dir, tmp_path / "brought", monkeypatch)
     log = run_dir / "events.jsonl"
     log.write_text(log.read_text(encoding="utf-8").replace('"resumed":false', '"resumed":true'), encoding="utf-8")
+    only_judged = collect(run_dir)
+    assert not record.resumed and not only_judged.resumed and only_judged.score == record.score
+    (seen,) = (event for event in read_journal(Path(record.journal)) if event["event"] == "contention")
+    assert only_judged.contention is not None and only_judged.contention.others == seen["others"]
+    first, *rest = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    begin = json.loads(first)
+    begin["versions"]["torch"] += ".1"
+    log.write_text("".join((json.dumps(begin) + "\n", *rest)), encoding="utf-8")
     other = collect(run_dir)
-    assert not record.resumed and other.resumed, "a session of a search that had ended has conditions of its own"
+    assert other.resumed, "a session of a search that had ended may have conditions of its own"
     assert "it was resumed, and has no time to rank" in other.unrankable
     journal = Path(record.journal)
     text = journal.read_text(encoding="utf-8")

@@ -62,16 +62,18 @@ ENDED: dict[str, Any] = {
     "train_seconds": 1.0,
 }
 DATA = {"name": "corners", "sha256": "d" * 64, "items": 100, "origin": None}
+UNDER = {"host": samples.HOST_FACTS, "conditions": "c" * 64}
 JOURNAL = samples.stamped(
     [
         ("init_models", {**LINKED, "networks": [DATA]}),
-        ("driver_begin", {**LINKED, "config_hash": "0" * 64, "devices": 1, "places": 1, "host": samples.HOST_FACTS}),
+        ("driver_begin", {**LINKED, "config_hash": "0" * 64, "devices": 1, "places": 1, **UNDER}),
         ("data", {**LINKED, "dataset": DATA}),
         ("trial_begin", BEGUN),
         ("trial_end", ENDED),
         ("trial_begin", {**BEGUN, "trial": 1, "parent": 0, "study": 1}),
         ("trial_end", {**ENDED, "trial": 1, "status": "failed", "reason": "it died", "accuracy": None}),
         ("search_end", {**LINKED, "reason": "2 trials were begun"}),
+        ("contention", {**LINKED, "others": 0.1, "stolen": 0.0, "idle": 0.5}),
         ("examined", {**LINKED, "trial": 0, "accuracy": 0.8, "items": 10, "dataset": DATA, "reason": None}),
     ]
 )

@@ -92,6 +92,7 @@ class _DriverBegin(_Linked):
     config_hash: Text
     devices: Positive
     places: NotRequired[Positive]
+    conditions: NotRequired[Digest]
     host: Annotated[dict[str, Any], fits(Host)]
 
 
@@ -232,6 +233,7 @@ JOURNAL_EVENTS = EventReader(
         "trial_end": _TrialEnd,
         "data": _Datasets,
         "search_end": _SearchEnd,
+        "contention": Annotated[_Linked, fits(Contention)],
         "examined": _Examined,
     }
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.automl.logs.event_types import SESSION_EVENTS
+from proofmark.automl.outcome.conditions import Drivers
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord, Items, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
@@ -76,16 +77,26 @@ def collect(
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
     if journal and journal_folder:
-        record = _with_journal(record, journal, str(journal_folder / FILE), config, last)
+        record = _with_journal(record, journal, str(journal_folder / FILE), config, last, begin)
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
 
 
 def _with_journal(
-    record: AutoMLRecord, journal: _Journal, path: str, config: EffectiveConfig, last: Mapping[str, Event]
+    record: AutoMLRecord,
+    journal: _Journal,
+    path: str,
+    config: EffectiveConfig,
+    last: Mapping[str, Event],
+    begin: Event,
 ) -> AutoMLRecord:
     """A session's record, with what its search came to."""
-    found = _of_journal(journal, config, record.chip, last["search"].get("resumed", False))
+    resumed = last["search"].get("resumed", False)
+    found = _of_journal(journal, config, record.chip)
+    if resumed and journal.drivers.are_one(begin):
+        found |= {"drivers": 1, "contention": _contention(journal.drivers.contention)}
+    elif resumed:  # even if it was over by then, the session that resumed it ran under other conditions
+        found["drivers"] = max(2, found["drivers"])
     found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
@@ -122,7 +133,7 @@ class _Journal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self.trials, self.chain = Trials(folder), Chain()
+        self.trials, self.chain, self.drivers = Trials(folder), Chain(), Drivers()
         self.last = dict[str, Event]()
         self.devices = self.places = 1
         self.damaged, self.named = 0, list[str]()
@@ -142,6 +153,7 @@ class _Journal:
             self.named += [event["what"]] if len(self.named) < NAMED else []
             return
         self.trials.take(event)
+        self.drivers.take(event)
         self.last[event["event"]] = event
         if event["event"] == "trial_end":
             self._isolated(event)
@@ -161,12 +173,8 @@ def _contention(event: Event | None) -> Contention | None:
     return Contention(**fields_of(event, Contention)) if event else None
 
 
-def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed: bool) -> dict[str, Any]:
-    """Fields of the record that follow from the journal.
-
-    A search that was resumed counts as having had two drivers at least: even if it was over by then, the session that
-    resumed it ran under other conditions.
-    """
+def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[str, Any]:
+    """Fields of the record that follow from the journal."""
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
@@ -181,7 +189,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed:
     init_models = [Identity.model_validate(each) for each in last.get("init_models", {}).get("networks", ())]
     return {
         "search_seconds": seconds,
-        "drivers": max(2 if resumed else 0, journal.trials.since.drivers),
+        "drivers": journal.trials.since.drivers,
         "ended": "search_end" in last,
         "end_reason": last["search_end"]["reason"] if "search_end" in last else None,
         "trials": tuple(trials),

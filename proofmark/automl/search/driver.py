@@ -94,22 +94,28 @@ class Driver:
         """Whether there is nothing left to search. Where an earlier driver gave up there is."""
         return self._state.ended is not None and not gave_up(self._state.ended)
 
-    def take_over(self, host: Mapping[str, Any], config_hash: str) -> None:
+    def take_over(self, host: Mapping[str, Any], config_hash: str, conditions: str | None = None) -> None:
         """Note in the journal of a search that is over that what follows is by this machine's clock, not by an earlier
-        one's.
+        one's. Args: as of `run`.
 
         Raises:
             OSError: the journal can't be written.
         """
-        self._announce(host, config_hash)
+        self._announce(host, config_hash, conditions)
         self._journal.write("search_end", reason=self._state.ended)
 
-    def _announce(self, host: Mapping[str, Any], config_hash: str) -> None:
+    def _announce(self, host: Mapping[str, Any], config_hash: str, conditions: str | None) -> None:
         found = {"devices": self._settings.devices, "places": len(self._settings.environments), "host": dict(host)}
+        found |= {} if conditions is None else {"conditions": conditions}
         self._journal.write("driver_begin", config_hash=config_hash, **found)
 
-    def run(self, host: Mapping[str, Any], config_hash: str) -> State:
+    def run(self, host: Mapping[str, Any], config_hash: str, conditions: str | None = None) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.
+
+        Args:
+            host: this machine.
+            config_hash: of the configuration.
+            conditions: a digest of all that its session is run with.
 
         Raises:
             OSError: the journal or a trial's folder can't be written.
@@ -118,7 +124,7 @@ class Driver:
         if self.is_over:
             return self._state
         self._begun = time.perf_counter_ns()
-        self._announce(host, config_hash)
+        self._announce(host, config_hash, conditions)
         try:
             while not self._over():
                 self._fill()
