@@ -25,9 +25,10 @@ from proofmark.automl.search.running import IMPORTED
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.telling import Telling
-from proofmark.automl.trial.spec import TrialSpec
+from proofmark.automl.trial.spec import HELD_OUT, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError, in_a_line
 from proofmark.monitoring.contention import ContentionMeter
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
@@ -35,6 +36,9 @@ from proofmark.rules.config import Resolution
 from proofmark.training.logged_run import LoggedRun
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.registry import FoundVendor
+
+LISTINGS = "listings"
+"""The folder, within the search's, by which trials of a session tell one another what lies in a folder of data."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         folder = self._folder()
         journal = Journal(folder)
         try:
+            self._have_listings(folder)
             self._hold_to_configuration(journal)
             self._log.write("search", folder=str(folder), resumed=not journal.is_new)
             self._drive(folder, journal, meter)
@@ -94,9 +99,15 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             if isinstance(error, UsageError):
                 raise
         finally:
+            remove(folder / LISTINGS)
             journal.close()
             with contextlib.suppress(OSError):
                 self._log.write("contention", **meter.seen().model_dump())
+
+    def _have_listings(self, folder: Path) -> None:
+        """None of an earlier session's: data may have changed since."""
+        remove(folder / LISTINGS)
+        (folder / LISTINGS).mkdir()
 
     def _collect(self, begun: Event | None, going_on: bool) -> AutoMLRecord:
         return collect(self.run_dir, begun, going_on, self._log.seal)
@@ -149,11 +160,14 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return [model.graph for model in models] or [self._case().seed_network(self.config)]
 
     def _spec(self, directory: Path, **trial: Any) -> TrialSpec:
+        config = self.config.as_dict()
+        if self._places.here and trial.get("split") != HELD_OUT:  # who judges looks for himself, as do other machines
+            config["host"] = {**config["host"], "listings": str(self._folder() / LISTINGS)}
         return TrialSpec(
             case=(self._case.__module__, self._case.__qualname__),
             vendor=self._found.name,
             vendors_dir=str(self._found.vendors_dir),
-            config=self.config.as_dict(),
+            config=config,
             directory=str(directory),
             sys_path=tuple(sys.path),
             monitor_interval=self._options.monitor_interval,

@@ -36,6 +36,7 @@ class HostSettings:
         flops_convention: by whose FLOPs MFU is shown too.
         log_level: from which level on those processes print what is logged in them.
         validated_onnx: SHA-256 of the ONNX file whose model an earlier run vouches for.
+        listings: where a search's trials tell one another what lies in a folder of data; None where they don't.
     """
 
     data_dir: str | None = None
@@ -50,6 +51,7 @@ class HostSettings:
     flops_convention: Literal["counted", "flagperf"] = "counted"
     log_level: LogLevel | None = None
     validated_onnx: str | None = None
+    listings: str | None = None
 
 
 @dataclass(frozen=True)

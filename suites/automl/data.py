@@ -75,6 +75,7 @@ def _of_folder(config: EffectiveConfig, split: str) -> BatchDataset:
     if split == "held_out":
         hold_apart(root / "train", folder)
         return ImageFolder(str(folder), config.classes, config.resize, config.image_size, **scale)
+    scale["kept"] = Path(config.host.listings, "train.images") if config.host.listings else None
     if split == "train":
         whole = RandomCrops(str(folder), config.classes, config.image_size, seed=config.seed, **scale)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from proofmark.automl.places import places_here
 from proofmark.automl.run import SearchOptions, SearchRun
+from proofmark.automl.trial.spec import HELD_OUT
 from proofmark.errors import ProofmarkError
 from proofmark.record.events.log import read_events
 from proofmark.rules.case_file import load_case_file
@@ -53,6 +55,29 @@ def test_whatever_breaks_it_off_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: str
 ) -> None:
     assert fail_with(run_in(tmp_path), monkeypatch, error) == expected
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_trials_of_this_machine_tell_one_another_what_data_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    """But not who judges them, nor one of another machine, nor any of another session."""
+    run = run_in(tmp_path)
+    run._places = replace(run._places, here=here)
+    left = tmp_path / "search/listings"
+    left.mkdir(parents=True)
+    (left / "train.images").touch()
+    given: dict[str, Any] = {"graph": {}, "parent": None, "hyperparameters": {}, "epochs": 1, "patience": None}
+
+    def drive(*_: Any) -> None:
+        assert list(left.iterdir()) == []
+        specs = [run._spec(tmp_path, trial=0, seed=0, **given, **split) for split in ({}, {"split": HELD_OUT})]
+        assert [spec.config["host"]["listings"] for spec in specs] == [str(left) if here else None, None]
+        assert run.config.host.listings is None
+
+    monkeypatch.setattr(run, "_drive", drive)
+    run.search()
+    assert not left.exists()
 
 
 def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

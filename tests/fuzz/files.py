@@ -22,6 +22,7 @@ from proofmark.vendor.isolation import IsolationSettings
 from proofmark.vendor.monitor_log import memory_seen
 from proofmark.vendor.registry import find_vendor
 from proofmark.vendor.unsupported import contradictions, load_expected, unknown_cases
+from suites.data.images.listing import listed
 from tests.automl.test_init_model import SMALL, config
 from tests.flagperf.tree import FILES, write
 from tests.fuzz import inputs, samples
@@ -47,6 +48,7 @@ UNSUPPORTED = {
 }
 CARDS = b"2024-01-02-03:04:05\n34C 56W 1234MiB 40536MiB 83%\n35C N/A 1MiB 40536MiB [N/A]\n" * 3
 POWER = b"2024-01-02-03:04:05\t 512.5\n" * 3
+LISTED = b"cat/1.png\0000123\ncat/2.png\00045\ndog/1.png\0006\n"
 INI = b"[basic]\nak = key\nsk = secret\nsecurity_token = t\nproject_id = p\n"
 
 
@@ -119,6 +121,14 @@ def adaptation(folder: Path, given: tuple[str, bytes]) -> None:
         shutil.rmtree(checkout)
 
 
+def listing(folder: Path, content: bytes) -> None:
+    (folder / "kept").write_bytes(content)
+    found, identity = listed(folder, 2, folder / "kept")
+    assert identity.items == len(found) and all(
+        label in (0, 1) for _, label in map(found.__getitem__, range(len(found)))
+    )
+
+
 Reading = tuple[st.SearchStrategy[Any], Callable[[Path, Any], None], Any]
 FILES_READ: dict[str, Reading] = {
     "environment.yaml": (inputs.yamls(ENVIRONMENT), environment, (ProofmarkError,)),
@@ -140,6 +150,7 @@ FILES_READ: dict[str, Reading] = {
         init_model,
         (ProofmarkError,),
     ),
+    "what lies in a folder of images": (inputs.damaged_text(LISTED, 6), listing, (ProofmarkError,)),
     "a credentials file": (inputs.damaged_text(INI, 6), credentials_file, (ProofmarkError,)),
 }
 """By name: inputs, what reads them, and how it may refuse."""

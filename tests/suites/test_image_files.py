@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import hashlib
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from proofmark.errors import StepError
-from suites.data.images.files import ImageFiles, files_identity, sizes_identity
+from suites.data.images.files import ImageFiles, files_identity, sizes_of
+from suites.data.images.listing import listed
 
 NAMES = {
     "n02": ["b.JPEG", "a.jpg", "..png", "two.dots.PNG"],
@@ -54,13 +56,13 @@ def test_they_are_identified_as_records_have_it(root: Path) -> None:
         content, name = path.read_bytes(), path.relative_to(root).as_posix()
         sizes.update(f"{name}\0{len(content)}\n".encode())
         whole.update(f"{name}\0{len(content)}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-    found = [identity(root, ImageFiles(root, 3).paths()) for identity in (files_identity, sizes_identity)]
+    found = [files_identity(root, ImageFiles(root, 3).paths()), listed(root, 3, None)[1]]
     assert [each.sha256 for each in found] == [whole.hexdigest(), sizes.hexdigest()]
     assert [each.items for each in found] == [1505, 1505]
 
 
-@pytest.mark.parametrize("identity", [files_identity, sizes_identity])
-def test_a_file_that_is_gone_is_named(root: Path, identity: type) -> None:
+@pytest.mark.parametrize("identity", [files_identity, lambda *given: list(sizes_of(*given))])
+def test_a_file_that_is_gone_is_named(root: Path, identity: Callable[[Path, list[Path]], object]) -> None:
     with pytest.raises(StepError, match=r"gone\.png cannot be read: No such file"):
         identity(root, [root / "gone.png"])
 

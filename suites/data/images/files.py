@@ -8,7 +8,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 from proofmark.errors import StepError
@@ -29,12 +30,25 @@ class ImageFiles:
     Of each only its name is held, and where that ends: in ImageNet 30 bytes a file, where a path takes 420. They lie in
     two pieces of memory that nothing writes to, so processes that are forked from this one share them.
 
+    Args:
+        root: the folder.
+        classes: how many it must have.
+        names: `class/name` of each image, in that order, where they are known already.
+
     Raises:
         StepError: the folder is not as expected.
     """
 
-    def __init__(self, root: Path, classes: int) -> None:
+    def __init__(self, root: Path, classes: int, names: Iterable[bytes] | None = None) -> None:
         self._names, self._ends, self._firsts = bytearray(), array("Q"), list[int]()
+        self._folders = list[Path]()
+        if names is None:
+            self._look_through(root)
+        else:
+            self._take(root, names)
+        self._check(root, classes)
+
+    def _look_through(self, root: Path) -> None:
         try:
             self._folders = sorted(path for path in root.iterdir() if path.is_dir())
             for folder in self._folders:
@@ -43,7 +57,12 @@ class ImageFiles:
         except OSError as error:
             what = f"The data directory {root} cannot be read ({error.strerror}); {_LAYOUT}."
             raise StepError(what) from error
-        self._check(root, classes)
+
+    def _take(self, root: Path, names: Iterable[bytes]) -> None:
+        for folder, group in groupby((name.partition(b"/") for name in names), key=itemgetter(0)):
+            self._firsts.append(len(self))
+            self._folders.append(root / os.fsdecode(folder))
+            self._add(name for *_, name in group)
 
     def _add(self, names: Iterable[bytes]) -> None:
         for name in names:
@@ -98,17 +117,18 @@ def files_identity(root: Path, files: Iterable[Path]) -> Identity:
     return Identity(name=root.name, sha256=digest.hexdigest(), items=items, origin=str(root))
 
 
-def sizes_identity(root: Path, files: Iterable[Path]) -> Identity:
-    """A digest over path and size of every file.
+def sizes_of(root: Path, files: Iterable[Path]) -> Iterator[bytes]:
+    """Path and size of every file: the text that `identity_by_sizes` has the digest of.
 
     Raises:
         StepError: one of them cannot be read.
     """
-    digest, items = hashlib.sha256(), 0
-    for path in files:
-        digest.update(f"{path.relative_to(root).as_posix()}\0{_size(path)}\n".encode())
-        items += 1
-    return Identity(name=root.name, sha256=digest.hexdigest(), items=items, origin=f"{root} (names and sizes)")
+    return (f"{path.relative_to(root).as_posix()}\0{_size(path)}\n".encode() for path in files)
+
+
+def identity_by_sizes(root: Path, sha256: str, items: int) -> Identity:
+    """Of so many files, by the digest of their `sizes_of`."""
+    return Identity(name=root.name, sha256=sha256, items=items, origin=f"{root} (names and sizes)")
 
 
 def _size(path: Path) -> int:

@@ -13,7 +13,8 @@ from PIL import Image
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
-from suites.data.images.files import ImageFiles, files_identity, sizes_identity
+from suites.data.images.files import ImageFiles, files_identity
+from suites.data.images.listing import listed
 from suites.data.loading import Batch, BatchDataset
 
 
@@ -37,11 +38,10 @@ class ImageFolder(BatchDataset):
     def __init__(
         self, root: str, classes: int, resize: int, image_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> None:
-        self._files = ImageFiles(Path(root), classes)
+        self._files, self.identity = self._found(Path(root), classes)
         self._resize, self._size = resize, image_size
         self._mean = torch.tensor(mean).view(3, 1, 1)
         self._std = torch.tensor(std).view(3, 1, 1)
-        self.identity = self._identify(Path(root))
 
     def __len__(self) -> int:
         return len(self._files)
@@ -64,20 +64,30 @@ class ImageFolder(BatchDataset):
     def _cut(self, image: Image.Image, index: int) -> Image.Image:
         return _crop(image, self._resize, self._size)
 
-    def _identify(self, root: Path) -> Identity:
-        return files_identity(root, self._files.paths())
+    def _found(self, root: Path, classes: int) -> tuple[ImageFiles, Identity]:
+        files = ImageFiles(root, classes)
+        return files, files_identity(root, files.paths())
 
 
 class RandomCrops(ImageFolder):
     """Images to train on: of each a random part, scaled to `image_size`, mirrored every other time.
 
     Which part, and whether mirrored, follows from `seed`, the epoch and the image's index alone. The identity is a
-    checksum of the files' names and sizes: reading all of ImageNet takes longer than an epoch.
+    checksum of the files' names and sizes: reading all of ImageNet takes longer than an epoch. `kept` is the file by
+    which processes tell one another what these are.
     """
 
     def __init__(
-        self, root: str, classes: int, image_size: int, mean: Sequence[float], std: Sequence[float], seed: int
+        self,
+        root: str,
+        classes: int,
+        image_size: int,
+        mean: Sequence[float],
+        std: Sequence[float],
+        seed: int,
+        kept: Path | None = None,
     ) -> None:
+        self._kept = kept
         super().__init__(root, classes, image_size, image_size, mean, std)
         self._seed = seed
 
@@ -87,8 +97,8 @@ class RandomCrops(ImageFolder):
         image = image.resize(size, Image.Resampling.BILINEAR, box=random_box(*image.size, draw))
         return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draw.random() < 0.5 else image
 
-    def _identify(self, root: Path) -> Identity:
-        return sizes_identity(root, self._files.paths())
+    def _found(self, root: Path, classes: int) -> tuple[ImageFiles, Identity]:
+        return listed(root, classes, self._kept)
 
 
 def random_box(width: int, height: int, draw: random.Random) -> tuple[int, int, int, int]:
