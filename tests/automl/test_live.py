@@ -142,7 +142,7 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     assert (figures_["step"], figures_["steps"], figures_["left_at_most"]) == (3, 5, 40.0)
     assert figures_["left"] == 60 / 6 * (9 - 6), "five and one of nine epochs are done, the first trial has one"
     assert figures_["also"][:2] == ["1 running, 2 done, 1 failed", "best error 48.00%"]
-    assert figures_["also"][2].startswith("score ")
+    assert figures_["also"][2].startswith("score ") and figures_["also"][3] == "devices lost: 1"
 
 
 def test_a_state_counts_as_it_goes() -> None:

@@ -112,6 +112,26 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
     assert events(killed) == before and sorted(resumed.iterdir()) == sessions, "nothing was written"
 
 
+def test_who_only_has_the_best_network_judged_has_the_time_of_the_search(tmp_path: Path) -> None:
+    """Its session was killed when the search was over."""
+    killed, resumed = tmp_path / "killed", tmp_path / "resumed"
+    with search(killed) as running:
+        while running.poll() is None and not any(event["event"] == "contention" for event in events(killed)):
+            time.sleep(0.02)
+        running.kill()
+        running.communicate()
+    (seen,) = (event for event in events(killed) if event["event"] == "contention")
+    (earlier,) = killed.glob("[0-9]*")
+    with search(resumed, "--resume", str(earlier)) as running:
+        output, _ = running.communicate(timeout=600)
+    assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
+    (run_dir,) = resumed.glob("[0-9]*/automl/*")
+    record = AutoMLRecord.load(run_dir / "record.json")
+    assert record.drivers == 1 and record.held_out_accuracy is not None
+    assert record.unrankable == ["the profile is too small to stand for the workload"]
+    assert record.contention is not None and record.contention.others == seen["others"]
+
+
 def test_on_a_ray_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does nothing for others, and is gone with the session."""
     if find_spec("ray") is None:

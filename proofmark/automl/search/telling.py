@@ -33,7 +33,7 @@ class Telling:
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
         known.append(f"score {_flops(progress) / max(progress.seconds, 1e-9) / 1e9:.3g} GFLOP/s")
-        known += [f"{progress.lost} devices lost"] if progress.lost else []
+        known += [f"devices lost: {progress.lost}"] if progress.lost else []
         self._report(
             {
                 "phase": "trials",
