@@ -82,6 +82,8 @@ def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
     assert events["chosen"]["metric"] in (4 / 9, 5 / 9)
     assert (events["items"]["train"], events["items"]["search"]) == (9, 9)
     assert events["chosen_on"]["sha256"] == "0" * 64
+    searched = events["searched"]
+    assert (searched["accuracy"], searched["images"], searched["of_all"]) == (events["chosen"]["metric"], 9, 9)
 
 
 def test_it_is_in_full_precision_on_any_processor(tmp_path: Path) -> None:
@@ -103,9 +105,9 @@ def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None
     Prepared.of(spec, 0).identify(log)
     (event,) = read_events(log.path, TRIAL_EVENTS)
     assert (event["event"], event["train"], event["evaluated"]) == ("data", "0" * 64, "0" * 64)
-    assert outcome(tmp_path, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
+    assert outcome(tmp_path, 1, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
     log.write("data", train="1" * 64, evaluated="1" * 64)
-    assert outcome(tmp_path, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
+    assert outcome(tmp_path, 1, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
 
 
 def test_a_long_trial_notes_few_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

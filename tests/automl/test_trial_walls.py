@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
@@ -103,6 +104,10 @@ def test_workers_that_load_are_outside_of_it(tmp_path: Path, nproc: int) -> None
 def test_an_examination_looks_at_data_whoever_loads(tmp_path: Path) -> None:
     end = ended(process(tmp_path, epochs=0, nproc=1, configured={"num_workers": 1}))
     assert (end["status"], end["reason"]) == ("finished", None)
+    (searched,) = (
+        event for event in read_events(tmp_path / "noderank0" / "trial.jsonl") if event["event"] == "searched"
+    )
+    assert searched["images"] == searched["of_all"] == 288, "what trials are chosen by, too"
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
@@ -125,7 +130,8 @@ def test_who_sees_held_out_images_runs_no_vendors_code(
     rank._close_in(spec, 0)
     looks = Path(spec.config["host"]["data_dir"]) in seen["readable"]
     assert (looks, seen["extensions"]) == (not epochs, bool(epochs))
-    assert len(rank._loaded_beside(spec)) == 2
+    monkeypatch.setattr("proofmark.automl.trial.handed_out.Counters", MagicMock())
+    assert len(rank._loaded_beside(spec, 0)) == (2 if epochs else 3)
 
 
 def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
@@ -191,7 +197,7 @@ def test_one_that_skims_its_epochs_earns_nothing_and_is_found(tmp_path: Path) ->
     vendors, folder = vendors_with(tmp_path, SKIMS), tmp_path / "search"
     folder.mkdir()
     end = ended(process(folder, epochs=50, nproc=1, vendors=vendors))
-    assert (end["status"], end["reason"]) == ("finished", None)
+    assert (end["status"], end["reason"]) == ("failed", "it tells of 50 images to train on, and was handed 0")
     assert [(epoch["images"], epoch["evaluated"]) for epoch in end["epochs"][1:]] == [(1, 1)] * 50
     fields = ("images", "evaluated", "accuracy", "loss", "seconds")
     epochs = tuple(EpochRecord(ended=5.0, **{key: epoch[key] for key in fields}) for epoch in end["epochs"])

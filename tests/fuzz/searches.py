@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from proofmark.automl.search.journal import FILE, Journal
 from proofmark.automl.search.state import State
 from proofmark.automl.search.study import FILE as STUDY
 from proofmark.automl.search.study import Study
-from proofmark.automl.trial.spec import LOG, Begin
+from proofmark.automl.trial.spec import HANDED_OUT, LOG, Begin
 from proofmark.errors import ProofmarkError
 from proofmark.record.beside import read_beside, write_beside
 from tests.automl.automl_records import trial
@@ -110,6 +111,7 @@ TRIAL = [
         ]
     ),
 ]
+(HANDED,) = samples.stamped([("handed_out", {"trained": 1 << 40, "evaluated": 1 << 40})])
 STUDY_LINES: list[Any] = [
     {"op_code": 0, "worker_id": "w", "study_name": "hyper-parameters", "directions": [2]},
     {
@@ -158,8 +160,15 @@ def resumed(folder: Path, content: bytes) -> None:
 def of_trial(folder: Path, content: bytes) -> None:
     """What a trial's process left, as the driver takes it."""
     (folder / LOG).write_bytes(content)
-    ended = outcome(folder, True, None)
+    (folder / HANDED_OUT).write_bytes(json.dumps(HANDED).encode() + b"\n")
+    ended = outcome(folder, 1, True, None)
     assert ended["status"] == "finished" or ended["reason"]
+
+
+def of_handed(folder: Path, content: bytes) -> None:
+    """What a trial's process counted, as the driver takes it."""
+    (folder / HANDED_OUT).write_bytes(content)
+    assert outcome(folder, 1, True, None)["status"] == "failed", "nothing else is there"
 
 
 def study(folder: Path, content: bytes) -> None:
@@ -190,6 +199,7 @@ def searches(shown: Shown) -> dict[str, tuple[st.SearchStrategy[Any], Callable[[
         "a search's logs": (logs, session(shown), (ProofmarkError, samples.no_beginning)),
         "a journal to go on with": (inputs.logs(JOURNAL), resumed, (ProofmarkError,)),
         "a trial's log": (inputs.logs(TRIAL), of_trial, ()),
+        "what a trial was handed": (inputs.logs([HANDED]), of_handed, ()),
         "a study": (inputs.logs(STUDY_LINES), study, (ProofmarkError,)),
         "trials beside a record": (inputs.logs(TRIALS), trials, (ProofmarkError,)),
         "a trial's beginning": (inputs.jsons(BEGIN), begun, (ValueError,)),

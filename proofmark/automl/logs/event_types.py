@@ -14,6 +14,7 @@ from proofmark.record.events.types import (
     EventReader,
     Fields,
     InStep,
+    Items,
     Line,
     Moment,
     Positive,
@@ -198,6 +199,7 @@ class _Examined(_Linked):
     reason: Text | None
     data_items: NotRequired[DataItems | None]
     chosen_on: NotRequired[Annotated[dict[str, Any], part(Identity)] | None]
+    check: NotRequired[Annotated[dict[str, Any], fits(Check)] | None]
 
 
 class _Datasets(_Linked):
@@ -250,9 +252,24 @@ class _CountedEvent(Typed):
     training: Count
 
 
+class _HandedOut(Typed):
+    trained: Count
+    evaluated: Count
+
+
+HANDED_EVENTS = EventReader({"handed_out": _HandedOut}, closed=True)
+"""Events of what a trial's ranks were handed."""
+
+
 class _Items(Typed):
     train: Count
     search: Count
+
+
+class _Searched(Typed):
+    accuracy: Share
+    images: Items
+    of_all: Items
 
 
 class _Data(Typed):
@@ -288,6 +305,7 @@ TRIAL_EVENTS = EventReader(
         "evaluated_on": IDENTITY,
         "chosen_on": IDENTITY,
         "items": _Items,
+        "searched": _Searched,
         "counted": _CountedEvent,
         "computed": _Computed,
         "chosen": _Chosen,

@@ -3,38 +3,55 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from proofmark.automl.logs import held
 from proofmark.automl.logs.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG
 from proofmark.errors import in_a_line
 from proofmark.record.events.log import CORRUPT, Event, read_events
+from proofmark.record.parts import Check
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.wall.isolation import Isolation, weakest
 
 
-def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
-    """Fields of a `trial_end`, from what a trial left where the monotonic clock is `ahead` by so many seconds.
+def outcome(folder: Path, asked: int, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
+    """Fields of a `trial_end`, from what a trial left.
+
+    Args:
+        folder: where.
+        asked: epochs that it was given.
+        succeeded: whether its process did.
+        hung: how it hung.
+        ahead: seconds by which the monotonic clock there is ahead of this machine's.
 
     Raises:
-        OSError: its log can't be read.
+        OSError: its files can't be read.
     """
     read = list(read_events(folder / LOG, TRIAL_EVENTS))
-    reason = hung or _failure(folder, succeeded, read)
-    return _came_to(read, reason, ahead) | {"log_sha256": digest_of_log(folder)}
+    told = list(epochs_of([event for event in read if event["event"] != CORRUPT], ahead))
+    own = [*held.checks(told, asked, handed := held.handed_out(folder))]
+    reason = hung or _failure(folder, succeeded, read) or _unfounded(own, handed)
+    end = _came_to(read, reason, told[: asked + 1], own)
+    return held.within_a_line(end | {"log_sha256": digest_of_log(folder)})
 
 
 def unreadable(error: OSError) -> dict[str, Any]:
     """The same of a trial whose files can't be read: it has failed, whatever it came to."""
-    return _came_to([], f"what it left cannot be read: {in_a_line(error)}", 0.0)
+    return _came_to([], f"what it left cannot be read: {in_a_line(error)}", [], [])
 
 
-def _came_to(read: Sequence[Event], reason: str | None, ahead: float) -> dict[str, Any]:
+def _came_to(
+    read: Sequence[Event], reason: str | None, epochs: Sequence[Mapping[str, Any]], own: Sequence[Check]
+) -> dict[str, Any]:
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
-    checks = [event for event in events if event["event"] == "check"]
+    checks = [
+        _only(event, ("name", "passed", "figure", "bound", "meaning")) for event in events if event["event"] == "check"
+    ]
     data = [event for event in events if event["event"] == "data"]  # said once, before there is a vendor's code
     isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
     chosen = last.get("chosen", {})
@@ -45,10 +62,10 @@ def _came_to(read: Sequence[Event], reason: str | None, ahead: float) -> dict[st
         "accuracy": None if reason else chosen.get("metric"),
         "best_epoch": chosen.get("epoch"),
         "stopped_early": last.get("stopped_early", {}).get("reason"),
-        "epochs": list(epochs_of(events, ahead)),
+        "epochs": list(epochs),
         "counted": _only(last.get("counted"), ("forward", "training")),
         "dtypes": last.get("computed", {}).get("dtypes", []),
-        "checks": [_only(check, ("name", "passed", "figure", "bound", "meaning")) for check in checks],
+        "checks": [*checks, *map(asdict, own)],
         "isolation": isolation.model_dump(mode="json") if isolation else None,
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
         "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
@@ -118,6 +135,13 @@ def _failure(folder: Path, succeeded: bool, read: Sequence[Event]) -> str | None
         wrong = [event["meaning"] for event in read if event["event"] == "check" and not event["passed"]]
         return f"it was not the case's network that was trained: {'; '.join(wrong)}"
     return None if last.get("chosen", {}).get("metric") is not None else "no evaluation gave a number"
+
+
+def _unfounded(checks: Sequence[Check], handed: Event | None) -> str | None:
+    """Why what it tells of counts for nothing, though it came to its end."""
+    if handed is None:
+        return "nobody says how many images it was handed"
+    return next((check.meaning for check in checks if not check.passed), None)
 
 
 def _last_words(folder: Path) -> str:

@@ -21,7 +21,7 @@ from proofmark.record.begun import envelope_of, how_far
 from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_events, seconds_between
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
+from proofmark.record.parts import FIRST, Check, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.record.provenance import Chip
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest
@@ -199,6 +199,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "held_out_reason": examined.get("reason"),
         "held_out": held_out,
         "chosen_on": chosen_on,
+        "examination": Check(**examined["check"]) if examined.get("check") else None,
         "train_items": items.train,
         "search_items": items.search,
         "dataset": identity,

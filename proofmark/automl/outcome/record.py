@@ -202,6 +202,9 @@ class AutoMLRecord(CaseRecord):
     held_out_reason: str | None = None
     held_out: Identity | None = None
     chosen_on: Identity | None = Field(default=None, description="that trials were evaluated on; null in older records")
+    examination: Check | None = Field(
+        default=None, description="of what the best trial was chosen by; null: not examined (yet), or an older record"
+    )
     train_items: int | None = Field(default=None, description="of an epoch; null: nobody without a vendor's code said")
     search_items: int | None = Field(default=None, description="of an evaluation, likewise")
     score: Score | None = None

@@ -52,7 +52,10 @@ class Trials:
         moment = self.since({"event": "now", "clock": clock})
         for number, (begun, began, where) in self._open.items():
             left = left_of(self._folder, begun)
-            come = outcome(left, False, None, _ahead(left, begun)) | {"status": "running", "reason": None}
+            come = outcome(left, begun["epochs"], False, None, _ahead(left, begun)) | {
+                "status": "running",
+                "reason": None,
+            }
             self._done[number] = self._record(begun, come, began, moment, where, True)
 
     def records(self) -> list[TrialRecord]:

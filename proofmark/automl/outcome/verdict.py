@@ -50,6 +50,8 @@ def stages(record: AutoMLRecord) -> Iterator[Stage]:
     yield VerdictKind.INSUFFICIENT, parts_left_out(record)
     broken = [rule for rule in rules(record) if rule.broken]
     kind = max((rule.kind for rule in broken), key=lambda kind: kind.exit_code, default=VerdictKind.ERROR)
+    if _dishonest(record):  # trials that fail by it may leave nothing else to judge, which is no excuse
+        kind = VerdictKind.FAIL_HONESTY
     yield kind, [reason for rule in broken for reason in rule.broken]
     yield VerdictKind.ERROR, impossible_utilisation(record.utilisation, record.chip)
     yield VerdictKind.ERROR, beyond_its_cores(record.contention)
@@ -70,6 +72,7 @@ def rules(record: AutoMLRecord) -> list[Rule]:
         Rule("computed in at least 16 bits", honesty, _imprecise(record)),
         Rule("data identified, and kept apart", error, _data(record)),
         Rule("the best network was judged", error, _unjudged(record)),
+        Rule("the best network is as good as it was chosen for", honesty, _worse(record)),
         Rule("what was computed has a score", error, _unscored(record)),
         Rule("the machine was watched, where the score is ranked", error, _unwatched(record)),
         Rule("lasted as long as it must", VerdictKind.INSUFFICIENT, _short(record)),
@@ -265,6 +268,11 @@ def _unjudged(record: AutoMLRecord) -> list[str]:
     if None in record.items:  # else every epoch would be taken for one of all images
         return ["the process that judged it did not say how many images an epoch and an evaluation have"]
     return []
+
+
+def _worse(record: AutoMLRecord) -> list[str]:
+    check = record.examination
+    return [f"trial {record.examined}: {check.finding}"] if check is not None and not check.passed else []
 
 
 def _unscored(record: AutoMLRecord) -> list[str]:

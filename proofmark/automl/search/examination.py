@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from proofmark.automl.logs.event_types import TRIAL_EVENTS
+from proofmark.automl.logs.held import as_good_as_told
 from proofmark.automl.search.driver import LOOK
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, TrialProcess
@@ -19,6 +21,7 @@ from proofmark.launch.job import Launcher
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import Event, read_events
 from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
 
 FOLDER = "examination"
 
@@ -53,6 +56,7 @@ def examine(
         first_events.setdefault(event["event"], event)
     if "dataset" in first_events:
         journal.write("data", dataset=_only(first_events["dataset"], Identity.model_fields))
+    config = EffectiveConfig.from_dict(spec.config)
     journal.write(
         "examined",
         trial=best.number,
@@ -61,6 +65,7 @@ def examine(
         dataset=_only(first_events.get("evaluated_on"), Identity.model_fields),
         reason=ended["reason"],
         data_items=_only(first_events.get("items"), ("train", "search")),
+        check=_check(best, first_events.get("searched"), config),
         chosen_on=_only(first_events.get("chosen_on"), Identity.model_fields),
     )
 
@@ -74,6 +79,13 @@ def _ended(running: TrialProcess, settings: SearchSettings) -> dict[str, Any]:
     finally:
         running.stop()
     return ended
+
+
+def _check(best: Trial, searched: Event | None, config: EffectiveConfig) -> dict[str, Any] | None:
+    """Whether it is as good as it was chosen for; None where nobody looked."""
+    if searched is None or best.accuracy is None:
+        return None
+    return asdict(as_good_as_told(config.metric, best.accuracy, searched, config.precision))
 
 
 def _only(event: Event | None, names: Iterable[str]) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.automl.logs.trial_log import epochs_of, events_of, outcome, unreadable
-from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
+from proofmark.automl.trial.spec import HANDED_OUT, LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.process.scratch.own_directory import remove
@@ -21,7 +21,7 @@ from proofmark.vendor.environment import referee_environment_of
 HEARTBEAT = ".heartbeat"
 BEAT = f"rank0{HEARTBEAT}"
 
-LEAVES = ("agent.log", LOG, "rank[0-9]*.jsonl", "monitor.jsonl", "monitor.err")
+LEAVES = ("agent.log", LOG, HANDED_OUT, "rank[0-9]*.jsonl", "monitor.jsonl", "monitor.err")
 
 MODULE = "proofmark.automl.trial.main"
 
@@ -140,7 +140,8 @@ class TrialProcess:
         if status == "running" and self._why is None:
             return None
         self.stop()
-        ended = outcome(self.spec.folder, status == "succeeded", self._why, self._handle.clock_ahead)
+        spec, well = self.spec, status == "succeeded"
+        ended = outcome(spec.folder, spec.epochs, well, self._why, self._handle.clock_ahead)
         return ended | ({"reason": f"{ended['reason']}{self.left}"} if ended["reason"] else {})
 
     def epochs(self) -> list[dict[str, Any]]:

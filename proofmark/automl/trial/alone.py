@@ -16,6 +16,7 @@ from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.environment import declared_of
 
 if TYPE_CHECKING:
+    from proofmark.automl.trial.handed_out import HandedOut
     from proofmark.automl.trial.spec import Begin, TrialSpec
     from proofmark.record.events.log import EventLog
 
@@ -26,18 +27,19 @@ OUTPUT = 1
 class RankAlone:
     """The process of a trial's only rank, a child of this one."""
 
-    def __init__(self, spec: TrialSpec, path: str) -> None:
+    def __init__(self, spec: TrialSpec, path: str, handed: HandedOut) -> None:
         """Start it.
 
         Args:
             spec: the trial's.
             path: of its file.
+            handed: counts what it is handed.
 
         Raises:
             OSError: it can't be started.
         """
         self._events = Dictation(spec.folder / LOG, LONGEST_LOG)
-        own = {AGENT: str(os.getpid()), EVENTS: str(self._events.descriptor)}
+        own = {AGENT: str(os.getpid()), EVENTS: str(self._events.descriptor), **handed.variable}
         declared = declared_of(spec.config["host"]) if spec.epochs else {}  # an evaluation alone runs no vendor's code
         environment = begun_with(declared, own)
         self._process = start_module("proofmark.automl.trial.rank", [path], [], OUTPUT, environment)

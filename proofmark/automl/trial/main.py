@@ -98,9 +98,11 @@ def _end_all(spec: TrialSpec) -> NoReturn:
 def _run(spec: TrialSpec, instructions: Instructions, log: EventLog) -> bool:
     """Whether it came to a good end."""
     from proofmark.automl.trial.alone import RankAlone
+    from proofmark.automl.trial.handed_out import HandedOut
     from proofmark.training.node.node_monitor import NodeMonitor
 
-    alone = RankAlone(spec, sys.argv[1]) if spec.nproc == 1 else None
+    handed = HandedOut(spec)
+    alone = RankAlone(spec, sys.argv[1], handed) if spec.nproc == 1 else None
     begin = instructions.begin()
     os.environ |= begin.environment
     begun, good = now(), True
@@ -113,11 +115,12 @@ def _run(spec: TrialSpec, instructions: Instructions, log: EventLog) -> bool:
         else:
             from proofmark.automl.trial.several import run_ranks
 
-            good = run_ranks(spec, begin.deadline(), log)
+            good = run_ranks(spec, begin.deadline(), log, handed)
     finally:
         ended = now()
         monitor.stop()
         _take(spec)
+        handed.tell()
     log.write("energy", **energy_of(spec.folder, (begun, ended), spec.monitor_interval is not None))
     return good
 

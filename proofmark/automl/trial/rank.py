@@ -49,7 +49,7 @@ def main() -> int:
     keep_freed()
     faulthandler.enable()
     spec, rank = TrialSpec.load(Path(sys.argv[1])), int(os.environ.get("RANK", "0"))
-    ends = _loaded_beside(spec)
+    ends = _loaded_beside(spec, rank)
     trial_log = EventLog(dictated(EVENTS, rank))
     log = EventLog(dictated(OWN_EVENTS, rank)) if rank else trial_log
     with failures_logged(trial_log, rank if spec.nproc > 1 else None) as outcome:
@@ -63,13 +63,13 @@ def main() -> int:
     return outcome.code
 
 
-def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
-    """Where to ask for what it trains on, and is evaluated on, where that lies in files or worker processes load it:
-    beside what one trains on there may lie what the search is judged by."""
-    config = EffectiveConfig.from_dict(spec.training().config)
-    if not (config.num_workers or config.host.data_dir):
-        return []
+def _loaded_beside(spec: TrialSpec, rank: int) -> list[socket.socket]:
+    """Where to ask for what it trains on, and is evaluated on: others load that, who count what they hand out. Beside
+    files that one trains on there may lie what the search is judged by."""
+    from proofmark.automl.trial.handed_out import Counters
     from proofmark.training.feeding.on_request import fork_server
+
+    config, counters = EffectiveConfig.from_dict(spec.training().config), Counters(rank)
 
     def of(split: str) -> TrainingData:
         data: TrainingData = getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
@@ -77,10 +77,11 @@ def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
 
     torch_extensions.hold_back()
     ends, largest = [], max(2, config.global_batch_size, config.eval_batch_size)
-    for split in ("train", spec.split):
+    for split, counted in (("train", counters.trained), *((each, counters.evaluated) for each in spec.looks_at)):
         served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ends.append(end)
-        fork_server(served, partial(of, split), config.num_workers, largest, "batch_size", ends)
+        fork_server(served, partial(of, split), config.num_workers, largest, "batch_size", ends, counted)
+    counters.close()
     return ends
 
 

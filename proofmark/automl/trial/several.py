@@ -19,6 +19,7 @@ from proofmark.vendor.hardware.processor import usable_cores
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
+    from proofmark.automl.trial.handed_out import HandedOut
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events.log import EventLog
 
@@ -26,8 +27,9 @@ AT_ONCE = 15
 """Seconds within which ranks that died did so by themselves; torchrun kills the others only after twice as many."""
 
 
-def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
-    """Run them to their end; whether all came to a good one. One that raised has said so in the log."""
+def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog, handed: HandedOut) -> bool:
+    """Run them to their end; whether all came to a good one. One that raised has said so in the log. What they are
+    handed is counted."""
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
@@ -35,7 +37,7 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
     trial_events = [Dictation(folder / LOG, LONGEST_LOG) for _ in ranks]
     own_events = [Dictation(folder / f"rank{rank}.jsonl", LONGEST_LOG) for rank in ranks[1:]]
     own_events.insert(0, trial_events[0])
-    os.environ |= {
+    os.environ |= handed.variable | {
         AGENT: str(os.getpid()),
         EVENTS: ",".join(str(each.descriptor) for each in trial_events),
         OWN_EVENTS: ",".join(str(each.descriptor) for each in own_events),

@@ -19,6 +19,9 @@ from proofmark.training.spec import TrainingSpec
 LOG = "trial.jsonl"
 """A trial's event log."""
 
+HANDED_OUT = "handed_out.jsonl"
+"""How many images its ranks were handed, by its own process, which runs no vendor's code."""
+
 LONGEST_LOG = 64 << 20
 """Bytes of it: who leads the search holds all of one at once."""
 
@@ -126,6 +129,11 @@ class TrialSpec(RunSpec):
     def own_directories(self) -> list[Path]:
         """The own directories of its ranks."""
         return [self.own_directory(0, rank) for rank in range(self.nproc)]
+
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """Splits that it evaluates on: one that only does so looks at the one that trials are chosen by, too."""
+        return (self.split,) if self.epochs else (self.split, SEARCH)
 
     def training(self) -> TrainingSpec:
         """The trial as a training: its configuration has the trial's epochs and batch."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from proofmark.automl.trial.examined import look_at_search
 from proofmark.automl.trial.goal import BestWeights, counted
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import TrialSpec
@@ -20,7 +21,7 @@ from proofmark.process.wall_clock import now
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Requested
-from proofmark.training.feeding.loading import Data, Planned, plan_of
+from proofmark.training.feeding.loading import Data, OnDemand, Planned, RankLoader, plan_of
 from proofmark.training.feeding.on_request import AHEAD
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.own import Fresh, make_fresh
@@ -35,7 +36,7 @@ from proofmark.vendor.registry import find_vendor
 @dataclass(frozen=True)
 class Prepared:
     """A trial that is ready for a device: no vendor's code has run yet, and nothing has looked for devices: which of
-    them it may see, a library reads once."""
+    them it may see, a library reads once. One that only evaluates has what was `searched` by."""
 
     spec: TrialSpec
     training: TrainingSpec
@@ -44,6 +45,7 @@ class Prepared:
     fresh: Fresh
     data: Data
     counted: tuple[int, int]
+    searched: OnDemand | None = None
 
     @classmethod
     def of(cls, spec: TrialSpec, rank: int, ends: Sequence[socket.socket] = ()) -> Prepared:
@@ -52,7 +54,7 @@ class Prepared:
         Args:
             spec: the trial's.
             rank: which one.
-            ends: where to ask for what it trains on, and is evaluated on; none: it loads that itself.
+            ends: where to ask for what it trains on, and evaluates on; none: it loads that itself.
 
         Raises:
             ConfigurationError: the network is none.
@@ -62,13 +64,14 @@ class Prepared:
         config = EffectiveConfig.from_dict(training.config)
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
+        searched: Sequence[OnDemand] = ()
         if ends:
-            train, evaluated = (Requested(end, AHEAD) for end in ends)
+            train, evaluated, *searched = (Requested(end, AHEAD) for end in ends)
             order = plan_of(train.items, config, spec.nproc, spec.seed)
             data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
         else:
             data = Data.of(case, config, rank, spec.nproc, spec.seed)
-        return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
+        return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation), *searched)
 
     def identify(self, log: EventLog) -> None:
         """Say which data it has, while no vendor's code could."""
@@ -102,9 +105,8 @@ class Prepared:
         )
         trainer.run()
         if not spec.epochs:
-            chosen_on = self.case.search_data(self.config)
-            log.write("items", train=self.data.train.order.items, search=len(chosen_on))
-            log.write("chosen_on", **chosen_on.identity.model_dump())
+            searched = self.searched or RankLoader(self.case.search_data(self.config), 0)
+            look_at_search(trainer, searched, log, lambda: heartbeat(0, "evaluation"))
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))

@@ -150,7 +150,7 @@ def test_trials_that_all_failed_hide_no_other_reason() -> None:
     lied: dict[str, Any] = {"status": "failed", "reason": "it lied", "accuracy": None, "checks": (WRONG,)}
     failed = [trial(number, parent=None, **lied) for number in range(2)]
     verdict = judge(record(*failed, held_out_accuracy=None))
-    assert verdict.kind == "ERROR" and verdict.reasons[1:3] == ("trial 0: it lied", "trial 1: it lied"), verdict
+    assert verdict.kind == "FAIL_HONESTY" and verdict.reasons[1:3] == ("trial 0: it lied", "trial 1: it lied"), verdict
     assert "trial 1: it begins from other weights" in verdict.reasons
 
 

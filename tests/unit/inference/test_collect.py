@@ -453,7 +453,8 @@ def test_a_line_of_any_length_is_read_in_little_memory(log: Path) -> None:
 
 
 def test_every_event_that_is_written_has_a_type() -> None:
-    readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS, searches.SESSION_EVENTS, searches.TRIAL_EVENTS)
+    of_searches = (searches.SESSION_EVENTS, searches.TRIAL_EVENTS, searches.HANDED_EVENTS)
+    readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS, *of_searches)
     known = {kind for reader in readers for kind in reader.kinds}
     for path in (ROOT / "proofmark").rglob("*.py"):
         written = re.findall(r"log\.write\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
