@@ -72,6 +72,9 @@ def _loaded_beside(spec: TrialSpec, rank: int) -> list[socket.socket]:
     config, counters = EffectiveConfig.from_dict(spec.training().config), Counters(rank)
 
     def of(split: str) -> TrainingData:
+        import torch
+
+        torch.set_num_threads(1)  # as a feeder: the cores are its rank's, and threads that wait for work keep them busy
         data: TrainingData = getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
         return data
 
