@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from proofmark.errors import UsageError
 from proofmark.launch.job import Handle
 from proofmark.launch.job_file import JobFile, Status, find_job, read_job
 from proofmark.launch.launchers import ServiceLauncher, find_launcher
-from proofmark.launch.service.contract import Service, State
+from proofmark.launch.service.contract import Service, ServiceError, State, View
 from proofmark.launch.service.creation import in_doubt
 from proofmark.launch.service.gathering import gather
 from proofmark.launch.service.running import RunningJob
@@ -123,9 +123,11 @@ class ReattachedAtService(Reattached):
     def __init__(self, file: JobFile, service: Service) -> None:
         super().__init__(file)
         self._service = service
+        self._deaf: ServiceError | OSError | None = None
 
     def status(self) -> Status:
-        """As its session last noted it; if the session is gone, as the service has it. Its logs are fetched too.
+        """As its session last noted it; if the session is gone, as the service has it. Its logs are fetched too, if
+        they can be.
 
         Raises:
             ServiceError: that can't be asked.
@@ -136,11 +138,30 @@ class ReattachedAtService(Reattached):
         if running is None:
             return written
         view = running.look()
-        running.sync_logs(view)
+        self._hear(running, view)
         if not view.ended:
             return "running"
         self._file = self._file.end(ENDS[view.state])
         return self._file.status
+
+    def logs(self, since: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        """What was added to each of its logs.
+
+        Raises:
+            ServiceError: when it was last looked at, they could not be had.
+            OSError: one can't be written, or read.
+        """
+        if self._deaf is not None:
+            raise self._deaf
+        return super().logs(since)
+
+    def _hear(self, running: RunningJob, view: View) -> None:
+        """Add to its logs. What a job's state is, and that it has ended, does not hang on them."""
+        try:
+            running.sync_logs(view)
+            self._deaf = None
+        except (ServiceError, OSError) as error:
+            self._deaf = error
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """What its nodes left; what is wrong with the first of them that has not come home."""
@@ -169,7 +190,7 @@ class ReattachedAtService(Reattached):
         view = running.look()
         if not view.ended:
             view = running.end()
-        running.sync_logs(view)
+        self._hear(running, view)
         self._file = self._file.end(ENDS[view.state])
 
     def _running(self) -> RunningJob | None:

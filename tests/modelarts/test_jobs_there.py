@@ -174,17 +174,32 @@ def test_a_job_that_stays_in_the_queue(bench: Bench, stand_in: StandIn) -> None:
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
 
 
-def test_a_disk_that_is_full_here_ends_the_job(
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_is_full_while_it_runs_is_told_of_and_ends_no_job(
     bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    stand_in.held = "Running"
+    """There may be room again when it has ended."""
     monkeypatch.setattr(RunningJob, "sync_logs", full)
     status, handle = bench.run()
-    assert status == "failed" and "No space left on device" in reasons(handle)[0]
-    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+    assert status == "succeeded" and not stand_in.asked["stop"], reasons(handle)
+    (warning,) = [line for line in handle.news() if line.startswith("WARNING")]
+    assert "No space left on device" in warning and stand_in.job.id in warning, "once"
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_a_log_that_is_refused_ends_no_job(bench: Bench, stand_in: StandIn, status: int) -> None:
+    """Nor does a look, or an end, come as late as a service's errors are borne."""
+    stand_in.held = "Running"
+    stand_in.faults["preview"].extend([status] * 1000)
+    handle = bench.submit(nnodes=1, error_budget=1000)
+    bench.until(lambda: stand_in.asked["look"] > 5, "further looks")
+    assert handle.status() == "running" and stand_in.job.phase == "Running" and not stand_in.asked["stop"]
+    handle.stop()
+    (warning,) = [line for line in handle.news() if line.startswith("WARNING")]
+    assert f"the log of worker-0 of job {stand_in.job.id}: {status}" in warning and reasons(handle) == []
 
 
 def test_one_that_is_stopped_and_its_namesake(bench: Bench, stand_in: StandIn) -> None:
@@ -447,6 +462,8 @@ def test_a_job_whose_session_crashed(
     assert code == 0 and gone.id in listed and " running " in listed and f"job {stand_in.job.id}" in listed
     assert asked("status", gone.id)[0] == 0
     assert "still here" in asked("logs", gone.id)[1]
+    stand_in.faults["preview"].extend([403] * 4)
+    assert asked("status", gone.id)[0] == 0 and asked("logs", gone.id) == (4, ""), "its state does not hang on its logs"
     assert asked("stop", gone.id) == (0, f"{gone.id}  stopped\n")
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
     assert asked("list")[1] == "" and " stopped " in asked("list", "--all")[1]

@@ -72,6 +72,7 @@ class ServiceHandle(Handle):
         self._status: Status = "running"
         self._facts: dict[str, Any] = {}
         self._lost: list[dict[str, Any]] = []
+        self._deaf = set[type[Exception]]()
         self._may_run = False
         self._thread = threading.Thread(target=self._lead, daemon=True)
         self._thread.start()
@@ -173,7 +174,7 @@ class ServiceHandle(Handle):
                 shown = view.phase
                 patience.hurry()
             self._may_run = not view.ended
-            running.sync_logs(view)
+            self._hear(running, view, patient=view.ended)
             if view.ended:
                 return view
             waited = wall_clock.now() - self._submitted
@@ -181,6 +182,16 @@ class ServiceHandle(Handle):
                 raise ServiceError(f"job {running.id} is still {view.phase} after {waited:.0f} s in the queue")
             self._heed()
             patience.look_again()
+
+    def _hear(self, running: RunningJob, view: View, patient: bool = False) -> None:
+        """Add to its nodes' logs. They are for people, so nothing that is wrong with them ends a job. Each kind of it
+        is told once, in time for somebody to make room on the disk, say; the next look tries again."""
+        try:
+            running.sync_logs(view, patient)
+        except (ServiceError, OSError) as error:
+            if type(error) not in self._deaf:
+                self._deaf.add(type(error))
+                self._news.append(f"WARNING the log of job {running.id} can't be had: {_text_of(error)}")
 
     def _leave(self, running: RunningJob, places: Places) -> None:
         """End the job, and keep what there is of it."""
@@ -192,8 +203,8 @@ class ServiceHandle(Handle):
             return
         self._may_run = False
         self._news.append(f"job {running.id}: {view.phase}")
+        self._hear(after, view)
         with contextlib.suppress(ServiceError, OSError):
-            after.sync_logs(view)
             self._take(gather(after, view, places.results, self._at.nodes, self._job.leaves))
 
     def _gather(self, running: RunningJob, view: View, places: Places) -> Status:

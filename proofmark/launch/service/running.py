@@ -34,24 +34,27 @@ class RunningJob:
         assert at.id is not None, "a job without an id is none yet"
         self.service, self.at, self.id, self.folder = service, at, at.id, folder
         self.patience = Patience(service.timing, stop)
+        self._brief = Patience(Timing(service.timing.poll, 0.0), stop)
 
     def look(self) -> View:
         """How it is."""
         return self.patience.ask(lambda: self.service.look(self.id))
 
-    def sync_logs(self, view: View) -> None:
-        """Add what is new of each task's log to its file.
+    def sync_logs(self, view: View, patient: bool = False) -> None:
+        """Add what is new of each task's log to its file. Unless `patient`, what can't be had now is left for the next
+        time.
 
         Raises:
             ServiceError: it can't be had.
             OSError: it can't be written here.
         """
+        patience = self.patience if patient else self._brief
         for task in view.tasks:
             path = self.log(task)
             path.parent.mkdir(exist_ok=True)
             with path.open("ab") as stream:
                 while True:
-                    part = self.patience.ask(partial(self.service.log, self.at, task, stream.tell()))
+                    part = patience.ask(partial(self.service.log, self.at, task, stream.tell()))
                     stream.seek(part.begins)
                     stream.truncate()
                     stream.write(part.content)
