@@ -1,6 +1,7 @@
-"""What a user has running from a checkout: `python -m proofmark.jobs list | status ID | logs ID | stop ID`.
+"""What a user has running from a checkout: `python -m proofmark.jobs list | status ID | logs ID | stop ID | fetch ID`.
 
-Exit code 4, and one line, for an id that is no job of this user's; 1 for a job that did not succeed.
+Exit code 4, and one line, for an id that is no job of this user's; 1 for a job that did not succeed, or whose files
+have not all come home.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "logs":
         return _logs(job, options.follow)
+    if options.command == "fetch":
+        return _fetch(job)
     return _status(job)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
     _take_cache(parser, ".cache")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs|fetch")
     listed = commands.add_parser("list", help="running jobs, and those that may be running")
     _take_cache(listed)
     listed.add_argument("--all", action="store_true", help="also jobs that have ended")
@@ -45,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         ("status", "show a job's state"),
         ("stop", "stop a job"),
         ("logs", "show what its processes printed"),
+        ("fetch", "bring home what a job at a service left, which its session has not"),
     ):
         one = commands.add_parser(name, help=purpose)
         one.add_argument("id", metavar="ID")
@@ -91,6 +95,15 @@ def _status(job: Reattached) -> int:
     print(_line(job.file, state))
     print(harmless(f"{job.file.directory}, led by process {job.file.session.pid}"))
     return 0 if state in ("running", "succeeded") else 1
+
+
+def _fetch(job: Reattached) -> int:
+    """Into the run's folder, whose record says what it said before."""
+    if wrong := job.fetch(job.leaves):
+        print(harmless(f"ERROR: job {job.id}: {wrong}"), file=sys.stderr)
+        return 1
+    print(harmless(f"{job.id}  is in {job.file.directory}"))
+    return 0
 
 
 def _logs(job: Reattached, follow: bool) -> int:

@@ -49,6 +49,7 @@ class AtService(BaseModel):
         name: that it was given there, and no other job has.
         id: the service's own; None while it is being created.
         nodes: how many it has.
+        leaves: patterns of the names that what it leaves may have; none in older files.
         settings: what the launcher needs to find it again. No secret.
     """
 
@@ -57,6 +58,7 @@ class AtService(BaseModel):
     name: str
     id: str | None = None
     nodes: Annotated[int, Field(ge=1)]
+    leaves: tuple[str, ...] = ()
     settings: dict[str, Any]
 
 

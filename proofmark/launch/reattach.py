@@ -56,6 +56,11 @@ class Reattached(Handle):
         """The job's file as last read."""
         return self._file
 
+    @property
+    def leaves(self) -> Sequence[str]:
+        """Patterns of the names of what it leaves at its service."""
+        return self._file.service.leaves if self._file.service else ()
+
     def status(self) -> Status:
         """As its session last noted it, 'lost', or 'unseen'.
 
@@ -164,13 +169,25 @@ class ReattachedAtService(Reattached):
             self._deaf = error
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
-        """What its nodes left; what is wrong with the first of them that has not come home."""
-        settled = self._written() != "lost" and self._file.session.lives()
-        if settled or (running := self._running()) is None:
+        """What its nodes left; what is wrong with the first of them that has not come home.
+
+        Raises:
+            ServiceError: it or its results can't be asked for.
+            OSError: they can't be written here.
+        """
+        settled = self._written() in ("running", "succeeded") and self._file.session.lives()
+        if settled:
             return super().fetch(leaves)
+        if (running := self._running()) is None:
+            return "its service has no such job"
+        view = running.look()
+        if not view.ended:
+            return f"job {running.id} is {view.phase}: what it leaves can be had when it has ended"
+        self._file = self._file.end(ENDS[view.state])
         places = self._service.places(running.at.name, "")
-        brought = gather(running, running.look(), places.results, running.at.nodes, leaves).brought
-        return next(iter(brought.wrong.values()), None)
+        brought = gather(running, view, places.results, running.at.nodes, leaves).brought
+        self._hear(running, view)
+        return next(iter(brought.wrong.values()), None if self._deaf is None else str(self._deaf))
 
     def stop(self) -> None:
         """Have its session end it; if that is gone, has given it up or did not see it end, have the service do so.

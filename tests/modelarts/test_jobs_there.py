@@ -15,6 +15,7 @@ from proofmark import jobs
 from proofmark.launch.job_file import AtService, index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.reattach import reattach
+from proofmark.launch.service import handle as handle_module
 from proofmark.launch.service import transfer
 from proofmark.launch.service.contract import LogPart, Task, View
 from proofmark.launch.service.handle import ServiceHandle
@@ -105,7 +106,7 @@ def test_bursts_while_it_runs_are_borne(bench: Bench, stand_in: StandIn) -> None
     assert not stand_in.faults["look"]
 
 
-def test_errors_beyond_the_budget_end_the_job(bench: Bench, stand_in: StandIn) -> None:
+def test_errors_beyond_the_budget_end_a_job_that_nobody_has_seen(bench: Bench, stand_in: StandIn) -> None:
     stand_in.held = "Running"
     stand_in.faults["look"].extend([503] * 6)
     handle = bench.submit(nnodes=1, error_budget=0.3)
@@ -482,6 +483,48 @@ def test_what_a_job_left_whose_session_crashed_comes_home(bench: Bench, stand_in
     deleted_node = key_of(list(stand_in.jobs.values())[-1], "noderank0/manifest.json")
     bench.buckets.remove(deleted_node)
     assert again.fetch(LEAVES) == f"{BUCKET}/{deleted_node} is missing"
+
+
+def test_what_had_no_room_here_comes_home_by_its_id(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its session lives and runs others."""
+    replay(bench, stand_in)
+    with monkeypatch.context() as disk:
+        disk.setattr(handle_module, "gather", full)
+        status, handle = bench.run()
+    (why,) = reasons(handle)
+    fetch = ["--cache-dir", str(bench.cache), "fetch", handle.id]
+    assert status == "failed" and "No space left on device" in why and f"jobs {' '.join(fetch[2:])}`" in why
+    home = handle._job.directory
+    assert not (home / "noderank1/rank1.log").exists()
+    assert jobs.main(fetch) == 0 and capsys.readouterr().out == f"{handle.id}  is in {home}\n"
+    assert (home / "noderank1/rank1.log").read_text() == "rank 1\n"
+    bench.buckets.remove(key_of(list(stand_in.jobs.values())[-1], "noderank0/manifest.json"))
+    assert jobs.main(fetch) == 1 and "noderank0/manifest.json is missing" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_is_not_fetched(
+    bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a job has yet to leave, and what its session is about to fetch; of one that is not there, nothing."""
+    stand_in.held = "Running"
+    monkeypatch.setattr(ServiceHandle, "_follow", lambda self, running: sys.exit())
+    handle = bench.submit()
+    bench.until(lambda: not handle._thread.is_alive(), "crash")
+    bench.until(lambda: stand_in.job.phase == "Running", "job that runs")
+
+    def refused() -> str:
+        assert jobs.main(["--cache-dir", str(bench.cache), "fetch", handle.id]) == 1
+        return capsys.readouterr().err
+
+    assert "has yet to fetch it" in refused()
+    gone = handle._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+    assert f"job {stand_in.job.id} is Running: what it leaves can be had when it has ended" in refused()
+    assert gone.service and not list(handle._job.directory.glob("noderank*/*"))
+    gone.note(service=gone.service.model_copy(update={"id": None, "name": "another"}))
+    assert "its service has no such job" in refused()
 
 
 def test_what_was_asked_for_can_be_had(bench: Bench, stand_in: StandIn) -> None:

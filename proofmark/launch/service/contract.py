@@ -121,11 +121,13 @@ class Timing:
         poll: between two looks, from the first on up to the last.
         budget: that requests may fail one after another.
         queue: that a job may wait for its nodes.
+        life: after which a job that runs has ended, whoever looks. So long it is asked for in vain; 0: for `budget`.
     """
 
     poll: tuple[float, float] = (1.0, 10.0)
     budget: float = 300.0
     queue: float = 86400.0
+    life: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import contextlib
 import re
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,12 @@ class ServiceHandle(Handle):
 
     def __init__(self, setup: ServiceSetup, job: Job) -> None:
         self._setup, self._job, self._service = setup, job, setup.service
-        at = AtService(name=_name_for(job), nodes=self._service.servers or job.nnodes, settings=self._service.settings)
+        at = AtService(
+            name=_name_for(job),
+            nodes=self._service.servers or job.nnodes,
+            leaves=tuple(job.leaves),
+            settings=self._service.settings,
+        )
         super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory, service=at))
         self._at, self._submitted = at, wall_clock.now()
         self._stop = threading.Event()
@@ -168,7 +174,7 @@ class ServiceHandle(Handle):
         """Until the service has ended it."""
         shown, patience = "", running.patience
         while True:
-            view = running.look()
+            view = self._look(running, known=bool(shown))
             if view.phase != shown:
                 self._news.append(f"job {running.id}: {view.phase}")
                 shown = view.phase
@@ -182,6 +188,24 @@ class ServiceHandle(Handle):
                 raise ServiceError(f"job {running.id} is still {view.phase} after {waited:.0f} s in the queue")
             self._heed()
             patience.look_again()
+
+    def _look(self, running: RunningJob, known: bool) -> View:
+        """How it is. A `known` job runs on while its service can't say so, and to end it then would lose what was paid
+        for: it is asked for until it must have ended by itself."""
+        began, patient = time.monotonic(), True
+        while True:
+            try:
+                return running.look(patient)
+            except ServiceError as error:
+                vain, life = time.monotonic() - began, self._service.timing.life
+                if not (known and error.transient) or vain > life:
+                    raise
+                if patient:
+                    until = f"it is asked for, for up to {life / 3600:g} h"
+                    self._news.append(f"WARNING job {running.id}: {error}; it may well run on, and {until}")
+                    patient = False
+            self._heed()
+            running.patience.look_again()
 
     def _hear(self, running: RunningJob, view: View, patient: bool = False) -> None:
         """Add to its nodes' logs. They are for people, so nothing that is wrong with them ends a job. Each kind of it
@@ -209,7 +233,12 @@ class ServiceHandle(Handle):
 
     def _gather(self, running: RunningJob, view: View, places: Places) -> Status:
         """What a job that has ended left: all of it, or the run has failed."""
-        gathered = gather(running, view, places.results, self._at.nodes, self._job.leaves)
+        try:
+            gathered = gather(running, view, places.results, self._at.nodes, self._job.leaves)
+        except (ServiceError, OSError) as error:
+            later = f"`python -m proofmark.jobs fetch {self._file.id}` brings home what it left"
+            self._lose(None, f"{_text_of(error)}; job {running.id} has ended ({view.phase}): {later}")
+            return "failed"
         self._take(gathered)
         for node, why in gathered.lost(running, view):
             self._lose(node, why)

@@ -46,7 +46,7 @@ class Patience:
         """The request's answer, once it has one.
 
         Raises:
-            ServiceError: it is refused for good, or has failed for longer than the budget.
+            ServiceError: it is refused for good, or has failed for longer than the budget (`transient`).
             Stopped: somebody set the event.
         """
         failing, delay = None, self._first
@@ -59,7 +59,7 @@ class Patience:
                 now = time.monotonic()
                 failing = failing or now
                 if now - failing > self._budget:
-                    raise ServiceError(f"{error}; so for {now - failing:.0f} s") from None
+                    raise ServiceError(f"{error}; so for {now - failing:.0f} s", transient=True) from None
             self._pause(delay)
             delay = min(delay * GROWTH, SLOWEST)
 

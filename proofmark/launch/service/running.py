@@ -36,9 +36,13 @@ class RunningJob:
         self.patience = Patience(service.timing, stop)
         self._brief = Patience(Timing(service.timing.poll, 0.0), stop)
 
-    def look(self) -> View:
-        """How it is."""
-        return self.patience.ask(lambda: self.service.look(self.id))
+    def look(self, patient: bool = True) -> View:
+        """How it is; unless `patient`, its service is asked no more than twice.
+
+        Raises:
+            ServiceError: that can't be said, for now if it is `transient`.
+        """
+        return (self.patience if patient else self._brief).ask(lambda: self.service.look(self.id))
 
     def sync_logs(self, view: View, patient: bool = False) -> None:
         """Add what is new of each task's log to its file. Unless `patient`, what can't be had now is left for the next

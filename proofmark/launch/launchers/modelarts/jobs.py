@@ -67,7 +67,7 @@ class ModelArts(Service):
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
         self._from_bucket = set[str]()
         """Logs of which all that is here came from the bucket, by this session; others may begin with a preview."""
-        self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout)
+        self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout, life=3600.0 * cloud.auto_stop)
         self.servers = cloud.servers
         self.data_dir = DATA if cloud.data_url else None
         self.environment, self.master_port = cloud.environment, cloud.master_port
