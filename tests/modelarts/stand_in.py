@@ -34,6 +34,7 @@ class StandIn:
         """By operation, what the next requests get: a status, DROP, or what to call after it was carried out."""
         self.held: str | None = None
         self.fate: str | None = None
+        self.key = (AK, SK)
         self.metrics: list[float] = [-1, 40, 60]
         self.max_nodes, self.preview_ready = 4, True
         self.after_export: Callable[[PlatformJob], None] = lambda job: None
@@ -157,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not is_signed(self.command, self.path, self.headers, body, AK, SK):
+        if not is_signed(self.command, self.path, self.headers, body, *self.service.key):
             self._send(401, _error("APIG.0301", "Incorrect IAM authentication information: verify aksk signature fail"))
             return
         answer = self.service.answer(self.command, self.path.partition("?")[0], body)

@@ -179,6 +179,9 @@ class Service(ABC):
     boot: Mapping[str, bytes] = {}
     """Files that lie beside the packed code: what its nodes begin with."""
 
+    notes: Sequence[str] = ()
+    """What a user is told before a job is handed over."""
+
     @property
     @abstractmethod
     def store(self) -> ObjectStore:

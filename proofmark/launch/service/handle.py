@@ -132,6 +132,7 @@ class ServiceHandle(Handle):
     def _run(self) -> Status:
         setup, service = self._setup, self._service
         places = service.places(self._at.name, setup.code.sha256)
+        self._news += service.notes
         self._news.append(f"sends code and configuration to {places.code}")
         send(service.store, self._patience, places, setup.code, service.boot, self._ticket())
         self._heed()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import configparser
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from proofmark.errors import UsageError
@@ -55,12 +57,22 @@ def find_credentials(keyring: str | None) -> Credentials:
     Raises:
         UsageError: none has.
     """
-    found = _of_environment() or _of_file() or (_of_keyring(keyring) if keyring else None)
+    found = next(known_credentials(keyring), None)
     if found is None:
-        places = f"{AK} and {SK} in the environment, [{SECTION}] in {_file()}"
+        places = f"{AK} and {SK} in the environment, [{SECTION}] in {credentials_file()}"
         asked = f", or 'ak' and 'sk' of '{keyring}' in the keyring" if keyring else ""
         raise UsageError(f"no access key: looked for {places}{asked}")
     return found
+
+
+def known_credentials(keyring: str | None) -> Iterator[Credentials]:
+    """Of each place that has both halves of a key, as it is now: environment, file, keyring.
+
+    Raises:
+        UsageError: one can't be read.
+    """
+    places = (_of_environment, _of_file, *((partial(_of_keyring, keyring),) if keyring else ()))
+    return (found for place in places if (found := place()) is not None)
 
 
 def _of_environment() -> Credentials | None:
@@ -73,11 +85,13 @@ def _of_environment() -> Credentials | None:
 def _of_file() -> Credentials | None:
     parser = configparser.ConfigParser(interpolation=None)
     try:
-        parser.read_string(_file().read_text(encoding="utf-8"))
+        parser.read_string(credentials_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
-        raise UsageError(f"{_file()}: cannot be read: {type(error).__name__}") from None  # its text may have a secret
+        raise UsageError(
+            f"{credentials_file()}: cannot be read: {type(error).__name__}"
+        ) from None  # its text may have a secret
     if not parser.has_section(SECTION):
         return None
     section = parser[SECTION]
@@ -87,7 +101,8 @@ def _of_file() -> Credentials | None:
     return Credentials(ak, sk, section.get("security_token"), os.environ.get(PROJECT) or section.get("project_id"))
 
 
-def _file() -> Path:
+def credentials_file() -> Path:
+    """The SDK's own."""
     return Path(os.environ.get(FILE) or DEFAULT_FILE).expanduser()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any
 from proofmark.errors import UsageError
 from proofmark.launch.job_file import AtService
 from proofmark.launch.launchers.modelarts import triplet, wire
+from proofmark.launch.launchers.modelarts.access import Access, Buckets, keys_for
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud, refuse_secrets
-from proofmark.launch.launchers.modelarts.credentials import find_credentials
+from proofmark.launch.launchers.modelarts.credentials import credentials_file, find_credentials
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.launchers.modelarts.sdk import asked, modelarts_client, sdk_module
 from proofmark.launch.launchers.modelarts.train_result_info import Measured
@@ -43,6 +44,11 @@ UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 NOTHING_YET = 204
 ENDED_ALREADY = ("Completed", "Failed", "Abnormal", "Terminated", "Terminating")
 
+OUTLIVED = (
+    "WARNING the access key is a temporary one, and has to be good for longer than the job, which may run for {} h "
+    "(`auto_stop`): put a new one into {} before it ends, or the job can be neither followed nor ended from here"
+)
+
 OF_CARDS, OF_PROCESSOR = ("npuUtil", "gpuUtil"), ("cpuUsage",)
 """The platform's metrics in percent."""
 
@@ -63,7 +69,10 @@ class ModelArts(Service):
         self._cloud = cloud
         who = find_credentials(cloud.keyring)
         refuse_secrets(cloud, who.is_in)
-        self._who, self._client, self._obs = who, modelarts_client(cloud, who), Obs(cloud, who)
+        known = partial(keys_for, cloud)
+        self._clients = Access(who, lambda each: (each, modelarts_client(cloud, each)), known)
+        self._obs = Buckets(Access(who, partial(Obs, cloud), known))
+        self.notes = [OUTLIVED.format(cloud.auto_stop, credentials_file())] if who.token else []
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
         self._from_bucket = set[str]()
         """Logs of which all that is here came from the bucket, by this session; others may begin with a preview."""
@@ -107,7 +116,7 @@ class ModelArts(Service):
         if most is not None and nodes > most:
             raise UsageError(f"{nodes} nodes of {cloud.flavor}, and a job may have {most} of them")
         self._obs.list(cloud.out_url[1:] + "proofmark-probe/")
-        return [f"{cloud.region}: {nodes} x {cloud.flavor} can be asked for; {cloud.out_url} is there"]
+        return [f"{cloud.region}: {nodes} x {cloud.flavor} can be asked for; {cloud.out_url} is there", *self.notes]
 
     def places(self, name: str, code: str) -> Places:
         """Code by its content and that of the files beside it, and a folder for each job."""
@@ -221,8 +230,7 @@ class ModelArts(Service):
     def _asked(self, what: str, method: str, kind: str, **fields: Any) -> tuple[int, bytes]:
         """Status and content of an answer."""
         request = getattr(self._theirs, f"{kind}Request")(**fields)
-        call: Callable[[Any], Any] = getattr(self._client, method)
-        answer = asked(what, self._who, lambda: call(request))
+        answer = self._clients.ask(lambda each: asked(what, each[0], lambda: getattr(each[1], method)(request)))
         return answer.status_code, answer.raw_content
 
     def _job(self, what: str, method: str, kind: str, **fields: Any) -> wire.Job:

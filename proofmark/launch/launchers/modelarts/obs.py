@@ -13,7 +13,7 @@ from typing import Any
 from proofmark.errors import UsageError
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
 from proofmark.launch.launchers.modelarts.credentials import Credentials
-from proofmark.launch.launchers.modelarts.sdk import RETRIED, TIMEOUT, sdk_module
+from proofmark.launch.launchers.modelarts.sdk import MAY_NOT, NOBODY, RETRIED, TIMEOUT, Denied, sdk_module
 from proofmark.launch.service.contract import LOG_PIECE, ObjectStore, ServiceError, Stored
 
 PAGE = 1000
@@ -24,6 +24,9 @@ PIECE = 1 << 20
 
 SHOWN = "%Y/%m/%d %H:%M:%S"
 """How their client shows a time."""
+
+OF_KEY = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSecurity", "InvalidToken", "ExpiredToken")
+"""Error codes for a key, or its token, that is not accepted, with whichever status."""
 
 NOTHING_THERE, BEYOND_ITS_END = 404, 416
 
@@ -113,9 +116,11 @@ class Obs(ObjectStore):
         reason = f"{answer.errorCode or answer.reason}: {answer.errorMessage or ''}"
         if answer.status < 400:
             reason += "; redirects are not followed: set `obs_endpoint` to that of the bucket's own region"
+        text = self._who.hidden(f"{what}: {answer.status} {reason}".rstrip(": "))
+        if (of_key := answer.errorCode in OF_KEY) or answer.status in (NOBODY, MAY_NOT):
+            raise Denied(text, of_key=of_key or answer.status == NOBODY)
         kind = _Missing if answer.status == NOTHING_THERE else ServiceError
-        transient = answer.status in RETRIED or answer.status >= 500
-        raise kind(self._who.hidden(f"{what}: {answer.status} {reason}".rstrip(": ")), transient=transient)
+        raise kind(text, transient=answer.status in RETRIED or answer.status >= 500)
 
     def _tried(self, what: str, request: Callable[[], Any]) -> Any:
         try:

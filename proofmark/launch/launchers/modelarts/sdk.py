@@ -31,8 +31,23 @@ TAKEN = "ModelArts.2751"
 RETRIED = (408, 429)
 """Status codes of requests that may be granted later, beside those of a server that fails."""
 
+NOBODY, MAY_NOT = 401, 403
+"""Status codes of requests that another key might be granted: this one is not accepted, or lacks a right."""
+
 T = TypeVar("T")
 _importing = threading.Lock()
+
+
+class Denied(ServiceError):
+    """Whoever asks may not.
+
+    Attributes:
+        of_key: their key is not accepted, whatever it is used for.
+    """
+
+    def __init__(self, text: str, *, of_key: bool) -> None:
+        super().__init__(text)
+        self.of_key = of_key
 
 
 def sdk_module(name: str) -> Any:
@@ -100,6 +115,8 @@ def asked(what: str, who: Credentials, request: Callable[[], T]) -> T:
         return request()
     except errors.ServiceResponseException as error:
         message = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}"
+        if error.status_code in (NOBODY, MAY_NOT):
+            raise Denied(who.hidden(message), of_key=error.status_code == NOBODY) from None
         transient = error.status_code in RETRIED or error.status_code >= 500
         raise ServiceError(who.hidden(message), transient=transient, taken=error.error_code == TAKEN) from None
     except errors.SslHandShakeException as error:
