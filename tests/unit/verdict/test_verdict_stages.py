@@ -16,6 +16,7 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Peak
+from proofmark.training.outcome.record import Rates
 from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (
@@ -33,7 +34,7 @@ from proofmark.verdict.stages import (
     wrong_flops,
 )
 from tests.automl.automl_records import record as make_search
-from tests.training_records import make_training
+from tests.training_records import make_run, make_training
 from tests.unit.records import record
 
 DATA = Identity(name="digits", sha256="d" * 64)
@@ -288,7 +289,8 @@ def test_a_moment_of_heat_in_hours_is_no_disturbance(share: float, expected: lis
 
 
 def judged_training(**changes: Any) -> Verdict:
-    return judge_training(make_training(**changes))
+    alike = Rates(raw=10.0, no_eval=10.0, pure_compute=10.0)  # core is held to the peak, too
+    return judge_training(make_training(make_run(rates=alike), **changes))
 
 
 def judged_inference(**changes: Any) -> Verdict:
