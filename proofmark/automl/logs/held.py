@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.automl.logs.event_types import HANDED_EVENTS
 from proofmark.automl.trial.spec import HANDED_OUT
-from proofmark.record.events.log import CORRUPT, LONGEST, Event, read_events
+from proofmark.record.events.log import LONGEST, Event, read_events
 from proofmark.record.parts import Check
 from proofmark.training.outcome.checks import DEVIATIONS, metric_bound
 
@@ -24,7 +24,7 @@ MOST = LONGEST // 2
 
 def handed_out(folder: Path) -> Event | None:
     """What a trial's ranks were handed; None where its process was ended before it could tell."""
-    events = [event for event in read_events(folder / HANDED_OUT, HANDED_EVENTS) if event["event"] != CORRUPT]
+    events = [event for event in read_events(folder / HANDED_OUT, HANDED_EVENTS) if event["event"] == "handed_out"]
     return events[-1] if events else None
 
 
