@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from proofmark.errors import UsageError
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.feeding.on_request import fork_server
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.vendor.contract import Processor
 
@@ -69,11 +71,21 @@ def trial(folder: Path, epochs: int) -> TrialSpec:
     )  # fmt: skip
 
 
+def served(spec: TrialSpec) -> list[socket.socket]:
+    """Where a rank of the trial asks for its images: who loads them is forked of this process."""
+    ends: list[socket.socket] = []
+    for _ in ("train", *spec.looks_at):
+        its, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ends.append(end)
+        fork_server(its, Images, 0, 64, "batch_size", ends)
+    return ends
+
+
 def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
     spec = trial(folder, epochs)
     log = EventLog(folder / "trial.jsonl")
     spec.own_directory(0, 0).mkdir(parents=True)
-    Prepared.of(spec, 0).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
+    Prepared.of(spec, 0, served(spec)).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
     return list(read_events(log.path))
 
 
@@ -102,7 +114,7 @@ def test_it_is_in_full_precision_on_any_processor(tmp_path: Path) -> None:
 def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None:
     spec = trial(tmp_path, 1)
     log = EventLog(tmp_path / "trial.jsonl")
-    Prepared.of(spec, 0).identify(log)
+    Prepared.of(spec, 0, served(spec)).identify(log)
     (event,) = read_events(log.path, TRIAL_EVENTS)
     assert (event["event"], event["train"], event["evaluated"]) == ("data", "0" * 64, "0" * 64)
     assert outcome(tmp_path, 1, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 import torch
 
 from proofmark.automl.trial.work import Prepared
-from proofmark.training.feeding.on_request import fork_server
-from tests.automl.test_examined import Images, trial
+from tests.automl.test_examined import served, trial
 
 
 @pytest.fixture
@@ -33,19 +31,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_trial_looks_for_no_device_before_it_has_one(tmp_path: Path, asked: list[str], beside: bool) -> None:
-    ends: list[socket.socket] = []
-    for _ in ("train", "search") if beside else ():
-        served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ends.append(end)
-        fork_server(served, Images, 0, 64, "batch_size", ends)
-    prepared = Prepared.of(trial(tmp_path, 1), 0, ends)
+def test_a_trial_looks_for_no_device_before_it_has_one(tmp_path: Path, asked: list[str]) -> None:
+    spec = trial(tmp_path, 1)
+    prepared = Prepared.of(spec, 0, served(spec))
     assert not asked
-    prepared.data.pin()
+    for supply in prepared.supplies:
+        supply.pin()
     for inputs, targets in prepared.data.validation.load([[0, 1], [2]]):
         assert inputs[0].shape[1:] == (3, 8, 8) and targets.dtype == torch.int64
     next(prepared.data.train.batches(0, 0))
     assert asked.count("pin_memory") >= 6, "each batch's inputs and targets"
-    for end in ends:
-        end.close()

@@ -35,10 +35,6 @@ class Spread:
         """How many samples are looked at."""
         return -(-self._data.items // self._apart)
 
-    def pin(self) -> None:
-        """As of all of it."""
-        self._data.pin()
-
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """Batches of those with these numbers, in order: one pass."""
         return self._data.load([[number * self._apart for number in chosen] for chosen in lists], epoch)

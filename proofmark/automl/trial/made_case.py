@@ -13,7 +13,7 @@ from proofmark.automl.morphism.inherit import inherit, resized
 from proofmark.automl.morphism.operations import Operation
 from proofmark.automl.network.graph import Graph, parse_graph
 from proofmark.automl.network.module import GraphNetwork, Weights, fresh_weights
-from proofmark.automl.trial.spec import MOMENTUM, SEARCH, WEIGHTS
+from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.training.case import TrainingCase
 
@@ -45,10 +45,6 @@ class TrialCase(TrainingCase):
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """What is evaluated on is the trial's split."""
         return self._case.build_dataset(config, split if split == "train" else self._split)
-
-    def search_data(self, config: EffectiveConfig) -> TrainingData:
-        """The split that trials are evaluated on."""
-        return self._case.build_dataset(config, SEARCH)
 
     def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
         """The case's."""

@@ -21,7 +21,7 @@ from proofmark.process.wall_clock import now
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Requested
-from proofmark.training.feeding.loading import Data, OnDemand, Planned, RankLoader, plan_of
+from proofmark.training.feeding.loading import Data, Planned, plan_of
 from proofmark.training.feeding.on_request import AHEAD
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.own import Fresh, make_fresh
@@ -36,25 +36,29 @@ from proofmark.vendor.registry import find_vendor
 @dataclass(frozen=True)
 class Prepared:
     """A trial that is ready for a device: no vendor's code has run yet, and nothing has looked for devices: which of
-    them it may see, a library reads once. One that only evaluates has what was `searched` by."""
+    them it may see, a library reads once.
+
+    Attributes:
+        supplies: what it trains on, and the splits that it looks at, by those who load them.
+    """
 
     spec: TrialSpec
     training: TrainingSpec
     config: EffectiveConfig
     case: TrialCase
     fresh: Fresh
+    supplies: Sequence[Requested]
     data: Data
     counted: tuple[int, int]
-    searched: OnDemand | None = None
 
     @classmethod
-    def of(cls, spec: TrialSpec, rank: int, ends: Sequence[socket.socket] = ()) -> Prepared:
+    def of(cls, spec: TrialSpec, rank: int, ends: Sequence[socket.socket]) -> Prepared:
         """Network, weights and data of a rank.
 
         Args:
             spec: the trial's.
             rank: which one.
-            ends: where to ask for what it trains on, and evaluates on; none: it loads that itself.
+            ends: where to ask for what it trains on, and for the splits that it looks at.
 
         Raises:
             ConfigurationError: the network is none.
@@ -64,14 +68,10 @@ class Prepared:
         config = EffectiveConfig.from_dict(training.config)
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
-        searched: Sequence[OnDemand] = ()
-        if ends:
-            train, evaluated, *searched = (Requested(end, AHEAD) for end in ends)
-            order = plan_of(train.items, config, spec.nproc, spec.seed)
-            data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
-        else:
-            data = Data.of(case, config, rank, spec.nproc, spec.seed)
-        return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation), *searched)
+        train, evaluated, *_ = supplies = [Requested(end, AHEAD) for end in ends]
+        order = plan_of(train.items, config, spec.nproc, spec.seed)
+        data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
+        return cls(spec, training, config, case, fresh, supplies, data, counted(fresh.model, evaluated))
 
     def identify(self, log: EventLog) -> None:
         """Say which data it has, while no vendor's code could."""
@@ -93,7 +93,8 @@ class Prepared:
         if device.type != "cpu":
             device = torch.device(device.type, rank)
             torch.accelerator.set_device_index(rank)
-            self.data.pin()
+            for supply in self.supplies:
+                supply.pin()
         use_tf32(self.config.precision == "tf32")
         if world > 1:
             dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device)
@@ -105,8 +106,7 @@ class Prepared:
         )
         trainer.run()
         if not spec.epochs:
-            searched = self.searched or RankLoader(self.case.search_data(self.config), 0)
-            look_at_search(trainer, searched, log, lambda: heartbeat(0, "evaluation"))
+            look_at_search(trainer, self.supplies[-1], log, lambda: heartbeat(0, "evaluation"))
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))

@@ -55,7 +55,8 @@ class Supply:
         self.identity = Identity.model_validate(identity)
 
     def pin(self) -> None:
-        """Copy batches to pinned memory from now on, ahead of time: this process has its device."""
+        """Copy batches to pinned memory from now on, ahead of time: this process has its device. Pinning before would
+        choose one."""
         self._pin = True
 
     def _source(self) -> Callable[[], Batch]:

@@ -32,9 +32,6 @@ class Feed(Protocol):
     identity: Identity
     order: GlobalBatches
 
-    def pin(self) -> None:
-        """Copy batches to pinned memory from now on: this process has its device, which that would choose else."""
-
     def sample(self) -> Batch:
         """The first sample of the data, alone."""
 
@@ -52,9 +49,6 @@ class OnDemand(Protocol):
     @property
     def items(self) -> int:
         """How many samples the data has."""
-
-    def pin(self) -> None:
-        """As of a `Feed`."""
 
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """Batches of the samples with these numbers, in order: one pass."""
@@ -80,11 +74,6 @@ class Data:
         """
         validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, ahead(config))
         return cls(Planned.of(case, config, rank, world, seed), validation)
-
-    def pin(self) -> None:
-        """Copy batches to pinned memory from now on."""
-        self.train.pin()
-        self.validation.pin()
 
 
 class Planned:
@@ -120,10 +109,6 @@ class Planned:
         checked_data(dataset, "build_dataset", ("__len__", "__getitems__"))
         loader = RankLoader(dataset, config.num_workers, ahead(config))
         return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)
-
-    def pin(self) -> None:
-        """As of a `Feed`."""
-        self._loader.pin()
 
     def sample(self) -> Batch:
         """The first sample of the data, alone.
@@ -184,11 +169,6 @@ class RankLoader:
             generator=torch.Generator().manual_seed(0),
         )
         iter(self._loader)  # a pass over nothing starts the workers
-
-    def pin(self) -> None:
-        """As of a `Feed`, where this process loads: what workers load is pinned from their start on, or never."""
-        assert not self._loader.num_workers
-        self._loader.pin_memory = True
 
     @property
     def identity(self) -> Identity:

@@ -105,11 +105,11 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
     for end in (feeder, requests):
         end.set_inheritable(False)
-    data = Data(Fed(feeder, config, world, spec.seed), Requested(requests, AHEAD))
-    if device.type != "cpu":
-        data.pin()
+    fed, evaluated = Fed(feeder, config, world, spec.seed), Requested(requests, AHEAD)
+    for supply in (fed, evaluated) if device.type != "cpu" else ():
+        supply.pin()
     place = _meet(spec, rank, device)
-    trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
+    trainer = Trainer(case, Data(fed, evaluated), config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run() and place.rank == 0:
         leave_weights(trainer.left, spec.own_directory(0, 0))
     used, total = vendor.memory()

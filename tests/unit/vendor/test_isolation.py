@@ -40,10 +40,10 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
         ("readable: [/root]", "readable.0: '/root' is not visible to a vendor's code: drivers and runtimes"),
         ("readable: [/opt/../root]", "readable.0: '/opt/../root' is not visible"),
         (
-            "files: [/root/x]",
-            "files.0: '/root/x' is no file of the system's settings: they are below /etc, /run, /var/",
+            "files: [/srv/x]",
+            "files.0: '/srv/x' is no file of the system's settings: they are below /etc, /run, /var/",
         ),
-        ("files: [/etc/../root/x]", "files.0: '/etc/../root/x' is no file of the system's settings"),
+        ("files: [/etc/../srv/x]", "files.0: '/etc/../srv/x' is no file of the system's settings"),
         ("files: [/etc]", "files.0: '/etc' is no file of the system's settings"),
         ("files: [/run/secrets/kubernetes.io/x]", "files.0: '/run/secrets/kubernetes.io/x' is named like a secret"),
         ("files: [acme.conf]", "files.0: 'acme.conf' is not a variable"),
