@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 DEEPEST = 64
@@ -19,6 +19,32 @@ def files_below(folder: Path) -> Iterator[Path]:
 def too_deep(folder: Path) -> Path | None:
     """A folder, the deepest that is entered, with others in it; None where there is none."""
     return next((here for here, folders, _ in _walked(folder) if folders and _depth(here, folder) >= DEEPEST), None)
+
+
+def walk(
+    top: Path, refused: Callable[[OSError], object] = lambda _: None
+) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Each folder, with the names of the folders and of all else in it, by name; those that are taken out of the first
+    list are not entered. Links are not followed.
+
+    As `os.walk`, which before Python 3.12 calls itself for each folder in another, until it falls over.
+
+    Args:
+        top: where it begins.
+        refused: hears of what can't be read.
+    """
+    left = [top]
+    while left:
+        here = left.pop()
+        try:
+            with os.scandir(here) as entries:
+                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        except OSError as error:
+            refused(error)
+            continue
+        folders = [name for name, is_folder in found if is_folder]
+        yield here, folders, [name for name, is_folder in found if not is_folder]
+        left += [here / name for name in reversed(folders)]
 
 
 def _walked(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:

@@ -25,6 +25,9 @@ class Outcome(StrEnum):
     AMBIGUOUS = "AMBIGUOUS"
 
 
+ROUNDING = 1e-9
+"""By how much a ratio that was a logarithm in between may differ."""
+
 DIFFERENT = (Outcome.REGRESSION, Outcome.IMPROVEMENT)
 
 
@@ -58,6 +61,18 @@ class Ratio(Part):
         outcome, *others = {_outcome_within(bounds, width) for bounds in loadings}
         enough = outcome not in DIFFERENT or len(loadings) >= needed
         return outcome if enough and not others else Outcome.AMBIGUOUS
+
+    def unlike_its_pairs(self) -> str | None:
+        """How it can't have come of the rates of pairs that stand beside it; None where it can."""
+        if not self.pairs:
+            return None if self.value is None else f"is {self.text}, and is to come of pairs"
+        if not self.pairs <= len(self.base) == len(self.head):
+            return f"is of {self.pairs} pairs, and there are {len(self.base)} and {len(self.head)} rates"
+        each = [head / base for base, head in zip(self.base, self.head, strict=True)]
+        least, most = min(each) * (1 - ROUNDING), max(each) * (1 + ROUNDING)
+        if any(value is not None and not least <= value <= most for value in (self.value, self.low, self.high)):
+            return f"is {self.text}, and no pair is below {least:.4g} or above {most:.4g}"
+        return None
 
     @property
     def text(self) -> str:

@@ -61,6 +61,8 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
         for ratio in compared.ratios:
             if (follows := ratio.outcome_at(compared.width, compared.loadings_needed)) != ratio.outcome:
                 yield f"compared.{ratio.metric} is {ratio.outcome}, its bounds give {follows}"
+            if compared.way != "recorded" and (unlike := ratio.unlike_its_pairs()):
+                yield f"compared.{ratio.metric} {unlike}"
     if record.verdict != (due := judge(record, suite.stages(record))):
         said = record.verdict.kind if record.verdict else "none"
         if written < SCHEMA_VERSION and lacks_checks_alone(due):

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from proofmark.folders import walk
 from proofmark.record.envelope import RECORD_FILE
 
 
 def records_in(root: Path) -> Iterator[Path]:
     """Records of runs, wherever they lie below a folder; no link is followed. What lies below one is the run's own, and
     may be of a vendor's making, as beside checkpoints."""
-    for folder, names, files in os.walk(root):
+    for folder, names, files in walk(root):
         if RECORD_FILE in files:
             names.clear()
-            yield Path(folder, RECORD_FILE)
+            yield folder / RECORD_FILE
 
 
 def strange(root: Path) -> Iterator[Path]:
     """Whatever lies below a folder and is neither a file nor a directory; nothing is opened or followed."""
-    for folder, names, files in os.walk(root):
-        for path in (Path(folder, name) for name in (*names, *files)):
+    for folder, names, files in walk(root):
+        for path in (folder / name for name in (*names, *files)):
             try:
                 mode = path.lstat().st_mode
             except FileNotFoundError:  # whoever made it has taken it away

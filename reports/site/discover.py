@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
+from proofmark.folders import walk
 from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.integrity.manifest import MANIFEST
 
@@ -29,14 +30,14 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
     """Every folder with records below the directories, each once; links, such as `latest`, are not followed.
 
     Raises:
-        UsageError: one of them is no directory that can be read.
+        UsageError: one of them is no directory.
     """
-    seen: set[str] = set()
+    seen: set[Path] = set()
     for directory in directories:
         if not directory.is_dir():
             raise UsageError(harmless(f"{directory}: not a directory; expected one with results in it"))
-        for folder, names, files in os.walk(directory.resolve(), onerror=_refuse):
-            names.sort()
+        refused: list[OSError] = []
+        for folder, names, files in walk(directory.resolve(), refused.append):
             whole = MANIFEST in files
             if whole or RECORD_FILE in files:
                 names.clear()  # what is below belongs to it
@@ -44,26 +45,29 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
                 if session.records and folder not in seen:
                     yield session
                 seen.add(folder)
+        yield from _closed(refused)
 
 
-def _refuse(error: OSError) -> None:
-    if isinstance(error, FileNotFoundError):  # a session that runs has taken it away
-        return
-    raise UsageError(harmless(f"{error.filename}: {error.strerror}"))
+def _closed(refused: Sequence[OSError]) -> Iterator[Session]:
+    """What can't be looked into, as sessions of which nothing can be read: one submitter's folder is told, and keeps
+    nobody else from the tables. What is gone was taken away by a session that runs."""
+    for error in refused:
+        if not isinstance(error, FileNotFoundError):
+            folder = Path(error.filename)
+            yield Session(folder, (folder / RECORD_FILE,), f"{error}")
 
 
-def _session(folder: str) -> Session:
+def _session(folder: Path) -> Session:
     digest, records = hashlib.sha256(), list[Path]()
-    for where, names, files in os.walk(folder, onerror=_refuse):
-        names.sort()
-        for name in sorted(files):
-            path = os.path.join(where, name)
+    for where, _, files in walk(folder, lambda error: digest.update(os.fsencode(f"{error}\n"))):
+        for path in (where / name for name in files):
             try:
                 known = os.lstat(path)  # the time of change, unlike that of modification, can't be set
-            except FileNotFoundError:
+            except OSError as error:
+                digest.update(os.fsencode(f"{error}\n"))
                 continue
-            line = f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
+            line = f"{path.relative_to(folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
             digest.update(os.fsencode(line))
-            if name == RECORD_FILE and not (records and records[-1].parent in Path(path).parents):
-                records.append(Path(path))  # what lies below one is the run's own, and may be of a vendor's making
-    return Session(Path(folder), tuple(records), digest.hexdigest())
+            if path.name == RECORD_FILE and not (records and records[-1].parent in path.parents):
+                records.append(path)  # what lies below one is the run's own, and may be of a vendor's making
+    return Session(folder, tuple(records), digest.hexdigest())

@@ -36,7 +36,8 @@ class Entry(BaseModel):
     """A run as tables show it.
 
     `content`: SHA-256 of the record's file, its first 16 digits. `id`: the same, where nothing is wrong with its
-    folder; else it depends on what is, too: records that are equal have pages of their own where not all of them hold.
+    folder and nobody's signature was asked for; else it depends on what is wrong and on who signed, too: records that
+    are equal have pages of their own where not all of them hold, or where others signed them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,6 +65,9 @@ class Entry(BaseModel):
     obstacles: tuple[str, ...] = ()
     """What keeps it out of the ranking though nothing is wrong with it."""
 
+    signer: str | None = None
+    """Who signed for it; None where nobody's signature was asked for, or it has none that counts."""
+
     cells: tuple[Cell, ...]
 
     @property
@@ -78,8 +82,9 @@ class Entry(BaseModel):
 
     @property
     def contender(self) -> tuple[object, ...]:
-        """Of whom a league table has one ranked run."""
-        return self.vendor, self.chip, self.units, tuple(self.variant.items()), self.precision, self.profile
+        """Of whom a league table has one ranked run. What one signer submits takes no other's place."""
+        variant_items = tuple(self.variant.items())
+        return self.vendor, self.chip, self.units, variant_items, self.precision, self.profile, self.signer
 
 
 LONGEST = 300
@@ -89,7 +94,13 @@ DIGITS = 16
 """Of the SHA-256 that a run's pages are called by."""
 
 
-def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obstacles: Sequence[str] = ()) -> Entry:
+def entry_of(
+    content: str,
+    view: View[CaseRecord],
+    findings: Sequence[str],
+    obstacles: Sequence[str] = (),
+    signer: str | None = None,
+) -> Entry:
     """What tables need of a record, with the findings of its verification, and what else keeps it from being ranked.
 
     Args:
@@ -97,14 +108,14 @@ def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obst
         view: of the record.
         findings: what is wrong with its folder.
         obstacles: what else keeps it from being ranked.
+        signer: who signed its folder.
     """
     record = view.record
     shown_findings = tuple(finding[:LONGEST] for finding in findings[:3])
+    further = [*shown_findings, *([f"signed by {signer}"] if signer else [])]
     commit = record.provenance.commit.value if record.provenance else None
     return Entry(
-        id=(hashlib.sha256("\0".join([content, *shown_findings]).encode()).hexdigest() if shown_findings else content)[
-            :DIGITS
-        ],
+        id=(hashlib.sha256("\0".join([content, *further]).encode()).hexdigest() if further else content)[:DIGITS],
         content=content[:DIGITS],
         suite=record.suite,
         case=record.case,
@@ -125,6 +136,7 @@ def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obst
         reasons=tuple(reason[:LONGEST] for reason in view.verdict.reasons[:3]),
         findings=shown_findings,
         obstacles=tuple(obstacle[:LONGEST] for obstacle in obstacles[:3]),
+        signer=signer,
         cells=tuple(_cell(figure, shown) for figure, shown in view.headlines()),
     )
 

@@ -64,6 +64,7 @@ class Table:
                 "rank": standing.rank,
                 "not_ranked_because": standing.why,
                 "verified": "; ".join(entry.findings) or "yes",
+                "signer": entry.signer,
             }
             row |= {f"variant_{name}": entry.variant.get(name) for name in self.variants}
             for key, kind in self._kinds.items():
@@ -79,7 +80,7 @@ _ENVELOPE: dict[str, type] = {
     "started": float,
     **dict.fromkeys(("commit", "config_hash", "verdict"), str),
     "rank": int,
-    **dict.fromkeys(("not_ranked_because", "verified"), str),
+    **dict.fromkeys(("not_ranked_because", "verified", "signer"), str),
 }
 
 

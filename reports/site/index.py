@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from reports.site.entry import Entry, Value
 
-VERSION = 1
+VERSION = 2
 _TABLES = """
 CREATE TABLE run (
   path TEXT PRIMARY KEY, state TEXT NOT NULL, id TEXT, name TEXT, started REAL, entry TEXT, figures TEXT, problem TEXT
@@ -114,15 +114,17 @@ class Index:
         )
 
     def entries(self, name: str) -> list[Entry]:
-        """A case's runs, oldest first; of files that are equal the one that is best verified."""
+        """A case's runs, oldest first; of files that are equal the one of each signer that is best verified."""
         rows = self._base.execute("SELECT entry FROM run WHERE name = ? ORDER BY started, id, path", (name,))
-        found = dict[str, Entry]()
+        found = dict[tuple[str, str | None], Entry]()
         for (text,) in rows:
             entry = Entry.model_validate_json(text)
-            known = found.setdefault(entry.content, entry)
+            key = entry.content, entry.signer
+            known = found.setdefault(key, entry)
             if len(entry.doubts) < len(known.doubts):
-                found[entry.content] = entry
-        return list(found.values())
+                found[key] = entry
+        signed = {content for content, signer in found if signer is not None}
+        return [entry for (content, signer), entry in found.items() if signer is not None or content not in signed]
 
     def figures(self, name: str, of: Container[str]) -> Iterator[tuple[str, dict[str, Value]]]:
         """Id and figures of those runs of a case whose ids are in `of`, one at a time, oldest first."""

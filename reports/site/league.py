@@ -81,6 +81,7 @@ def _row(entry: Entry, standing: Standing, columns: Mapping[str, Cell], variants
         "started": entry.started,
         "when": text.instant(entry.started).removesuffix(" UTC"),
         "commit": (entry.commit or "")[:8],
+        "signer": entry.signer,
         "series": entry.series,
         "cells": [_cell(cells.get(key), column) for key, column in columns.items()],
     }

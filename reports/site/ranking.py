@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,10 @@ from reports.site.entry import Cell, Entry
 
 NEVER_RANKED = "embedded"
 """The profile that shows that a tool chain is right, on small data."""
+
+
+AHEAD = 86_400.0
+"""Seconds by which a clock may be ahead. A contender's newest run is ranked: one of a far day would be it for good."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,8 @@ class Standing:
 def standings(entries: Sequence[Entry]) -> dict[str, Standing]:
     """Where each run of a case stands, by its id.
 
-    A contender (vendor, chip, units, variant, precision, profile) has one rank: that of its newest verified run that
-    passed, never that of its best one. Runs are ranked against those that begin with the same figure.
+    A contender (vendor, chip, units, variant, precision, profile, signer) has one rank: that of its newest verified run
+    that passed, never that of its best one. Runs are ranked against those that begin with the same figure.
     """
     newest_first = sorted(entries, key=lambda entry: (-entry.started, entry.id))
     why = {entry.id: unrankable(entry) for entry in newest_first}
@@ -57,6 +62,8 @@ def unrankable(entry: Entry) -> str | None:
         return entry.findings[0]
     if entry.obstacles:
         return entry.obstacles[0]
+    if entry.started > time.time() + AHEAD:
+        return "it says of itself that it is yet to be: its machine's clock is wrong"
     if entry.profile == NEVER_RANKED:
         return f"profile {NEVER_RANKED} is never ranked"
     cell = ranked_by(entry)

@@ -34,11 +34,13 @@ class Seen:
         findings: what is wrong.
         records: those that it read, by relative path.
         unheld: why a record's configuration was held to nothing, by relative path.
+        signer: who signed it; None where nobody was asked for.
     """
 
     findings: Sequence[str]
     records: Mapping[str, CaseRecord]
     unheld: Mapping[str, str] = field(default_factory=dict)
+    signer: str | None = None
 
 
 Look = Callable[[Path, Mapping[str, Suite]], Seen]
@@ -52,7 +54,7 @@ def held(folder: Path, suites: Mapping[str, Suite], allowed: Path | None = None)
     """
     verified = verify(folder, suites, allowed)
     unheld = {note.file: harmless(note.what) for note in verified.notes if note.file in verified.records}
-    return Seen([str(finding) for finding in verified.findings], verified.records, unheld)
+    return Seen([str(finding) for finding in verified.findings], verified.records, unheld, verified.signer)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Reader:
         record = seen.records.get(name) or load_record(path, self.suites.get)
         view = View(record)
         unheld = [seen.unheld[name]] if name in seen.unheld else []
-        entry = entry_of(content, view, seen.findings, [*unheld, *self._by_the_policy(record)])
+        entry = entry_of(content, view, seen.findings, [*unheld, *self._by_the_policy(record)], seen.signer)
         write_run(self.runs, entry, view, self.suites, self.assets)
         return Read(key_of(path), session.state, entry, as_json(values_of(view)))
 

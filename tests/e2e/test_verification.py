@@ -40,6 +40,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Mapping
         assert ran.code == 0, ran.output
         left[suite] = Path(shutil.copytree(ran.run_dir, key.with_name(suite)))
     (left["inference"] / SIGNATURE).rename(key.with_name(SIGNATURE))
+    assert house.becomes_empty()
     shutil.rmtree(house.root)  # nothing of it is looked at
     return left
 

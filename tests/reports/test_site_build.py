@@ -18,6 +18,7 @@ import pytest
 from benchmarks.simulated.records import synthetic
 from proofmark.errors import UsageError
 from proofmark.inference.outcome.record import Accuracy
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite
 from proofmark.verification import configuration
@@ -120,6 +121,19 @@ def test_a_vendor_without_a_rank_has_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_a_run_of_a_day_to_come_displaces_no_other(tmp_path: Path) -> None:
+    """By whomever it was signed: its contender would have that rank for good."""
+    put(tmp_path / "in" / "now", seed())
+    put(tmp_path / "in" / "then", {**seed(), "started": 250_000_000_000.0, "seed": 7})
+    made(tmp_path / "in", tmp_path / "site")
+    (name,) = leagues(tmp_path / "site")
+    rows = league(tmp_path / "site", name)["rows"]
+    assert sorted((row["rank"] or 0, row["why"] or "") for row in rows) == [
+        (0, "it says of itself that it is yet to be: its machine's clock is wrong"),
+        (1, ""),
+    ]
+
+
 def test_every_run_has_a_page_and_what_two_are_compared_by(built: Path) -> None:
     pages = {path.stem for path in (built / "runs").glob("*.html")}
     assert len(pages) == MANY and pages == {path.stem for path in (built / "runs").glob("*.js")}
@@ -166,6 +180,42 @@ def test_a_build_reads_again_only_what_is_new_and_writes_only_what_it_touches(fe
     shutil.rmtree(other.parents[2])
     assert made(few, site).runs == 5 and "inference/other" not in leagues(site)
     assert len(list((site / "runs").glob("*.html"))) == 5 and len(list((site / "data").iterdir())) == 2
+
+
+@pytest.fixture
+def nested() -> Iterator[Callable[[Path, int], None]]:
+    """Makes folders in one another, however long their path is: they are gone before pytest removes its own."""
+    made_here: list[Path] = []
+
+    def nest(folder: Path, depth: int) -> None:
+        made_here.append(folder)
+        folder.mkdir()
+        here = os.open(folder, os.O_RDONLY)
+        for _ in range(depth):
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+    yield nest
+    for folder in made_here:
+        remove(folder)
+
+
+def test_folders_in_one_another_without_end_are_no_end_of_the_build(
+    few: Path, tmp_path: Path, nested: Callable[[Path, int], None]
+) -> None:
+    """One submitter's, in a session and beside one: deeper than calls may nest, and than a path may be long."""
+    runs = made(few, tmp_path / "before").runs
+    session = put(few / "deep", seed()).parents[2]
+    for folder, depth in {session / "x": 1200, few / "beside": 1200, few / "too_long": 2500}.items():
+        nested(folder, depth)
+    built = made(few, tmp_path / "site")
+    assert built.runs == runs + 1
+    (problem,) = built.problems
+    assert "/too_long/d/d/" in problem
+    assert not verify(session, SUITES).holds
 
 
 def test_a_folder_whose_name_is_no_text_is_no_end_of_the_build(few: Path, tmp_path: Path) -> None:
@@ -353,6 +403,34 @@ def test_a_copy_that_does_not_hold_takes_nothing_from_the_verified_run(tmp_path:
     assert listed["id"] == row["id"] and len(list((site / "runs").iterdir())) == 2
 
 
+def test_what_one_signer_submits_takes_no_others_place(tmp_path: Path) -> None:
+    """Neither a newer run of the same contender that is worse, nor a copy of its own that another has signed."""
+
+    def signed(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        signer = {"own": "acme@lab", "later": "rival@lab", "copy": "rival@lab"}.get(folder.parents[1].name)
+        return Seen([] if signer else ["manifest.json.sig: nobody has signed"], {}, signer=signer)
+
+    record = seed()
+    for name in ("own", "unsigned"):
+        put(tmp_path / "in" / name, record)
+    put(tmp_path / "in" / "later", record | {"started": record["started"] + 60})
+    site = tmp_path / "site"
+    assert made(tmp_path / "in", site, signed).runs == 2
+    rows = {row["signer"]: row for row in league(site, "inference/resnet50")["rows"]}
+    assert {signer: (row["rank"], row["current"]) for signer, row in rows.items()} == {
+        "acme@lab": (1, True),
+        "rival@lab": (1, True),
+    }
+    put(tmp_path / "in" / "copy", record)
+    assert made(tmp_path / "in", site, signed).runs == 3
+    rows = {row["id"]: row for row in league(site, "inference/resnet50")["rows"]}
+    assert [row["signer"] for row in rows.values() if row["rank"]].count("acme@lab") == 1 and len(rows) == 3
+    listed = json.loads(next((site / "exports").glob("*.json")).read_text())
+    assert {(row["id"], row["signer"]) for row in listed} == {(row["id"], row["signer"]) for row in rows.values()}
+    for identity, row in rows.items():
+        assert f"signed by {row['signer']}." in (site / "runs" / f"{identity}.html").read_text()
+
+
 def test_a_record_of_strange_values_is_a_line_and_the_rest_is_built(few: Path, tmp_path: Path) -> None:
     def strange(folder: Path, suites: Mapping[str, Suite]) -> Seen:
         if folder.parents[1].name == "0":
@@ -431,6 +509,34 @@ def test_the_outcome_of_a_comparison_is_held_to_its_bounds(tmp_path: Path) -> No
     path = put(tmp_path / "in", {**seed(), "compared": compared})
     expected = "compared.engine_core is SAME, its bounds give REGRESSION"
     assert expected in "".join(map(str, verify(path.parent, SUITES).findings))
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, None),
+        ({"pairs": 400}, "is of 400 pairs, and there are 3 and 3 rates"),
+        ({"head": [3.0]}, "is of 3 pairs, and there are 3 and 1 rates"),
+        (
+            {"value": 3.0, "low": 2.9, "high": 3.1},
+            "is 3 times the baseline's (2.9 to 3.1, 3 pairs), and no pair is below",
+        ),
+        ({"low": None, "high": None}, None),
+        ({"pairs": 0, "base": [], "head": []}, "not paired), and is to come of pairs"),
+        ({"pairs": 0, "base": [], "head": [], "value": None, "low": None, "high": None}, None),
+    ],
+)
+def test_a_comparison_is_held_to_the_rates_of_its_pairs(
+    tmp_path: Path, changes: Mapping[str, Any], expected: str | None
+) -> None:
+    ratio = {"metric": "engine_core", "outcome": "AMBIGUOUS", "value": 1.1, "low": 0.9, "high": 1.2, "pairs": 3}
+    ratio |= {"base": [10.0, 10.0, 10.0], "head": [9.0, 11.0, 12.0]} | changes
+    ratio["outcome"] = "IMPROVEMENT" if ratio["value"] == 3.0 else "AMBIGUOUS"
+    compared = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.02, "error": 0.01}
+    compared |= {"metrics_of_session": 1, "ratios": [ratio]}
+    path = put(tmp_path / "in", {**seed(), "compared": compared})
+    found = [line for line in map(str, verify(path.parent, SUITES).findings) if "compared.engine_core" in line]
+    assert not found if expected is None else expected in "".join(found)
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(

@@ -59,7 +59,7 @@ function matching(league, state) {
   const text = (state.q ?? "").toLowerCase();
   return league.rows.filter(row => (state.show === "all" || row.current) &&
     wanted.every(([key, of]) => `=${of(row)}` === state[`f.${key}`]) &&
-    (!text || [row.id, row.vendor, row.chip, ...row.variant, row.precision, row.batch, row.commit, row.when, row.verdict, row.why ?? ""]
+    (!text || [row.id, row.vendor, row.chip, ...row.variant, row.precision, row.batch, row.commit, row.when, row.verdict, row.why ?? "", row.signer ?? ""]
       .some(part => String(part).toLowerCase().includes(text))));
 }
 
@@ -84,7 +84,8 @@ function table(league, rows, by, down) {
       make("td", { "data-name": "set to" }, make("span", {}, [...row.variant.filter(Boolean), row.precision].join(", "),
         make("span", { class: "quiet line" }, `${row.profile}, ${row.batch}`))),
       ...league.columns.map((column, at) => figure(column, row.cells[at])),
-      make("td", { "data-name": "verdict" }, make("span", {}, verdict(row), row.why && make("span", { class: "why line" }, shortened(row.why.replace(`${row.verdict}; `, ""), 120)))),
+      make("td", { "data-name": "verdict" }, make("span", {}, verdict(row), row.why && make("span", { class: "why line" }, shortened(row.why.replace(`${row.verdict}; `, ""), 120)),
+        row.signer && make("span", { class: "quiet line" }, `signed by ${row.signer}`))),
       make("td", { "data-name": "run" }, make("span", {}, row.when.slice(0, 10), make("span", { class: "quiet line" }, row.when.slice(11, 16), " ", row.commit || "no commit known"))),
       make("td", { "data-name": "compare" }, picker(row))))));
 }
