@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from proofmark.literal import some
 
 SHOWN = 5
 """Files that are named in a line."""
+
+LONGEST = 1024
+"""Bytes of a path in the project; of one on a disk most systems take 4,096."""
 
 
 @dataclass(frozen=True)
@@ -46,4 +50,11 @@ def whose(files: Iterable[Change], rooms: Rooms) -> Whose:
     vendors = tuple(vendors_in(changed))
     if len(vendors) != 1:
         return Whose(vendors)
-    return Whose(vendors, tuple(each.path for each in changed if not rooms.may_touch(vendors[0], each.path)))
+    may = [each for each in changed if rooms.may_touch(vendors[0], each.path) and not _spoils_checkouts(each)]
+    return Whose(vendors, tuple(each.path for each in changed if each not in may))
+
+
+def _spoils_checkouts(change: Change) -> bool:
+    """Whether it may keep everybody else from the project's files: another repository's commit, which nobody need have,
+    or a path that is too long where a checkout lies a little deeper."""
+    return change.submodule or len(os.fsencode(change.path)) > LONGEST

@@ -36,6 +36,9 @@ LONGEST = 16 << 20
 GRACE = 3600.0
 """Seconds beyond the comparison's own that a side may take to load and to end: its steps have limits of their own."""
 
+ASKED = 600.0
+"""Seconds for what a version says of itself."""
+
 LAST = 300
 """Characters that are told of what a session that failed printed last."""
 
@@ -114,6 +117,31 @@ class Tree:
         others = [each for each in kept.get("PYTHONPATH", "").split(os.pathsep) if each]
         others = [each for each in others if not Path(each).resolve().is_relative_to(house.resolve())]
         return {**kept, "PYTHONPATH": os.pathsep.join([str(self.root), *others])}
+
+    def says(self, program: Sequence[str], house: Path) -> str:
+        """The last line that a program of Python prints which it runs; empty where that fails. The process ends with
+        this one's session."""
+        mark = secrets.token_hex(16)
+        command, environment = [self.python, "-P", *program], self.environment(house) | marked(mark)
+        try:
+            with tempfile.TemporaryFile() as output:
+                subprocess.run(
+                    command,
+                    cwd=self.root,
+                    env=environment,
+                    stdout=output,
+                    stderr=subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL,
+                    timeout=ASKED,
+                    check=True,
+                )
+                output.seek(0)
+                lines = output.read(LONGEST).decode("utf-8", "replace").splitlines()
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        finally:
+            end_marked(mark)
+        return lines[-1] if lines else ""
 
 
 class Session:

@@ -10,11 +10,13 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proofmark.affected.imports import sources
 from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.recipe import Recipe
@@ -36,11 +38,13 @@ TRAINING = ".training-"
 """What follows an entry's name in that of the directory in which it is trained."""
 
 TRAINED_BY = (
+    "proofmark.case",
     "proofmark.inference.recipe",
     "proofmark.inference.steps.embedded",
     "proofmark.training.case",
     *(f"proofmark.training.feeding.{name}" for name in ("batches", "loading")),
-    *(f"proofmark.training.ranks.{name}" for name in ("model.own", "model.strategy", "trainer")),
+    *(f"proofmark.training.ranks.{name}" for name in ("goal", "model.own", "model.strategy", "stepper", "trainer")),
+    "proofmark.vendor.adapter",
 )
 """Modules whose change makes other weights."""
 
@@ -72,10 +76,13 @@ def embedded_weights(
     seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
     config = replace(config, parameters=seen)
     entry = cached_weights(config).with_suffix("")
-    key = _key(case, config)
     with _locked(entry.with_suffix(".lock")) as unwritable:
+        with ThreadPoolExecutor(1) as beside:
+            reading = beside.submit(_read, entry)
+            key = _key(case, config)
         own = _own_key(Path(config.host.cache_dir), entry, unwritable)
-        wrong, content = _read(entry, key, own)
+        manifest, content, digest = reading.result()
+        wrong = _wrong(entry, manifest, digest, key, own)
         if wrong is None:
             model.load_state_dict(load(content))
             return identify(model, f"trained by the suite (cached as {key[:12]})")
@@ -130,7 +137,7 @@ def _key(case: InferenceCase, config: EffectiveConfig) -> str:
     loader = case.build_dataloader(config, "train")
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],
-        "code": _sources(type(case).__module__.partition(".")[0]),
+        "code": _code(type(case).__module__),
         "training": {name: _source(name) for name in TRAINED_BY},
         "data": loader.dataset.identity.sha256,
         "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
@@ -145,32 +152,38 @@ def _source(module: str) -> str:
     return Path(found.origin).read_text(encoding="utf-8")
 
 
-def _sources(package: str) -> dict[str, str]:
-    """The source of every module of `package` that making the model and its data has imported."""
-    return {
-        name: Path(module.__file__).read_text(encoding="utf-8")
-        for name, module in sorted(sys.modules.items())
-        if name.partition(".")[0] == package and module.__file__
-    }
+def _code(module: str) -> dict[str, str]:
+    """A case's module, and what it may import of its package; not what this session's other cases have imported."""
+    package = sys.modules[module.partition(".")[0]]
+    return sources(module, getattr(package, "__path__", ())) or {module: _source(module)}
 
 
-def _read(entry: Path, key: str, own: OwnKey) -> tuple[str | None, bytes]:
-    """Why a cached entry can't be used, or None; and its weights, those that were looked at."""
-    manifest, weights = entry.with_suffix(".json"), entry.with_suffix(".safetensors")
-    if not manifest.exists() and not weights.exists():
-        return f"no cached weights for {entry.name}", b""
+def _read(entry: Path) -> tuple[Any, bytes, str]:
+    """What the cache has: what is said of the weights, these, and their hash. Of an incomplete entry it is nothing."""
+    try:
+        manifest = json.loads(entry.with_suffix(".json").read_text(encoding="utf-8"))
+        content = entry.with_suffix(".safetensors").read_bytes()
+    except (OSError, ValueError):
+        return None, b"", ""
+    return manifest, content, _digest(content)
+
+
+def _wrong(entry: Path, manifest: Any, digest: str, key: str, own: OwnKey) -> str | None:
+    """Why a cached entry can't be used, or None."""
+    weights = entry.with_suffix(".safetensors")
+    if not entry.with_suffix(".json").exists() and not weights.exists():
+        return f"no cached weights for {entry.name}"
     wrong = None
     try:
-        made, content = json.loads(manifest.read_text(encoding="utf-8")), weights.read_bytes()
-        if made["key"] != key:
+        if manifest["key"] != key:
             wrong = "stale (made by other code, parameters or versions)"
-        elif made["sha256"] != _digest(content):
+        elif manifest["sha256"] != digest:
             wrong = "corrupt (checksum differs)"
-        elif not own.signed(made.get("signature"), entry.name, key, made["sha256"]):
+        elif not own.signed(manifest.get("signature"), entry.name, key, digest):
             wrong = "not signed with this cache's key"
-    except (OSError, ValueError, KeyError, TypeError):
-        wrong, content = "incomplete", b""
-    return wrong and f"cached weights {weights} are {wrong}", content
+    except (KeyError, TypeError):
+        wrong = "incomplete"
+    return wrong and f"cached weights {weights} are {wrong}"
 
 
 def _digest(content: bytes) -> str:

@@ -152,6 +152,14 @@ def test_without_the_bases_rule_no_file_is_known_to_affect_nothing() -> None:
     assert whose([Change("vendors/acme/anvil.py")], Rooms()).vendor is None
 
 
+def test_what_may_keep_others_from_the_projects_files_is_nothing_of_a_vendors() -> None:
+    """It is merged with what is judged as a vendor's change, and every other vendor's is compared with that."""
+    own = Change("vendors/acme/anvil.py")
+    for spoils in (Change("vendors/acme/data", submodule=True), Change("vendors/acme/" + "d/" * 600 + "x.py")):
+        found = whose([own, spoils], ROOMS)
+        assert found.vendor is None and spoils.path in str(found)
+
+
 @pytest.mark.parametrize(
     "paths, vendor, words",
     [

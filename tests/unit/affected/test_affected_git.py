@@ -19,7 +19,8 @@ Git = Callable[..., str]
 def git_in(folder: Path) -> Git:
     def run(*arguments: str) -> str:
         identity = ["-c", "user.name=n", "-c", "user.email=n@localhost", "-c", "protocol.file.allow=always"]
-        command = ["git", "-C", str(folder), *identity, *arguments]
+        settled = ["-c", "maintenance.auto=false"]  # which git 2.47 does behind itself, in a folder that may go
+        command = ["git", "-C", str(folder), *identity, *settled, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     return run

@@ -13,6 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fixtures.cases.suites import SUITES
 from fixtures.gate.baseline import Subject
@@ -385,6 +387,17 @@ def test_a_case_that_a_record_says_was_unsupported_is_new(tmp_path: Path) -> Non
     assert not found[0].problems and not found[0].ratios
     assert judge(record(compared=found[0])).kind is VerdictKind.PASS
     assert found[1].new is None and "precision: " in found[1].problems[0]
+
+
+RATES = st.floats(1e-3, 1e6)
+
+
+@given(st.lists(st.tuples(RATES, RATES), min_size=1, max_size=40))
+def test_what_comes_of_pairs_is_like_them(rates: list[tuple[float, float]]) -> None:
+    pairs = Pairs(["core"], StoppingRule())
+    for base, head in rates:
+        pairs.add({"core": base}, {"core": head})
+    assert [ratio.unlike_its_pairs() for ratio in pairs.ratios()] == [None]
 
 
 @pytest.mark.parametrize("of, told", [("then", True), ("never", False), ("unsupported then too", False)])

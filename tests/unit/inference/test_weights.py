@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from proofmark.affected.imports import imports_of
 from proofmark.errors import StepError
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps import weights
@@ -21,6 +24,7 @@ from proofmark.record.integrity.own_key import KEY, OwnKey
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from tests.unit.automl.net import Net
 
+ROOT = Path(__file__).parents[3]
 TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
 
 
@@ -104,6 +108,17 @@ def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest
     monkeypatch.setattr("proofmark.inference.steps.weights._source", lambda module: "other code")
     cache.get(other)
     assert "are stale" in cache.messages[0]
+
+
+def test_what_other_cases_of_a_session_have_imported_makes_nothing_stale(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.get()
+    other = ModuleType("tests.unit.automl.another")
+    other.__file__ = __file__
+    monkeypatch.setitem(sys.modules, other.__name__, other)
+    cache.get()
+    assert cache.messages == []
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
@@ -256,3 +271,25 @@ class TestIdentity:
         module.register_buffer("b", torch.ones(3).to(dtype))
         module.register_buffer("scalar", torch.tensor(1).to(dtype))
         assert len(identify(module, "").sha256) == 64
+
+
+MAKES_NO_WEIGHTS = {
+    *(f"proofmark.training.ranks.{name}" for name in ("account", "clock", "communication", "left", "recording")),
+    *(f"proofmark.training.ranks.{name}" for name in ("saving", "model.evaluation", "model.referee")),
+    "proofmark.training.ranks.model.gathering",  # of several ranks
+    "proofmark.training.ranks.model.rehearsal",
+    "proofmark.vendor.contract",
+}
+"""What a training uses to count, to judge and to write down what it does."""
+
+
+def test_a_part_of_the_training_that_moves_to_another_module_stays_in_the_key() -> None:
+    """Whatever the modules import of their own rooms decides the weights too, or is known not to."""
+    rooms = ("proofmark.training.ranks", "proofmark.training.feeding", "proofmark.vendor")
+    imported = set()
+    for module in weights.TRAINED_BY:
+        file = Path(*module.split(".")).with_suffix(".py")
+        names = imports_of(file.as_posix(), (ROOT / file).read_text("utf-8"))
+        files = {name for name in names if (ROOT / Path(*name.split("."))).with_suffix(".py").is_file()}
+        imported |= {name for name in files if name.startswith(rooms)}
+    assert imported - set(weights.TRAINED_BY) == MAKES_NO_WEIGHTS
