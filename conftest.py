@@ -1,7 +1,6 @@
 """Proofmark's fixtures and options, for every suite and every vendor's own tests."""
 
 pytest_plugins = [
-    "fixtures.sessions.torch_ahead",
     "fixtures.options.settings",
     "fixtures.gate.side",
     "fixtures.sessions.session_end",

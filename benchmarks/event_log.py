@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofmark.record.events.log import read_events
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 
 LOSSES = 10
 """Of each note, as with the `log_freq` that training cases have."""

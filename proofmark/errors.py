@@ -45,6 +45,20 @@ class Problem:
         return harmless(line)
 
 
+MOST = 40
+"""Problems of a file that are told."""
+
+
+def shortened(problems: Sequence[Problem], where: str) -> list[Problem]:
+    """The first of the problems of a file, and how many more there are: nobody reads ten thousand."""
+    return [*problems[:MOST], *more_problems(where, len(problems) - MOST)]
+
+
+def more_problems(where: str, count: int) -> list[Problem]:
+    """That there are so many more; none where there are not."""
+    return [Problem(where, "", f"and {count} more problems")] if count > 0 else []
+
+
 CAUSE = "Last error:"
 """The line after which torch names the cause."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from proofmark.monitoring.watch import Watch
+from proofmark.monitoring.watch import ENDING, Watch
 from proofmark.process.child import Child
 
 
@@ -25,10 +25,10 @@ class MonitorProcess:
         """Its process."""
         return self._child.pid
 
-    def stop(self) -> str | None:
-        """Ask it to end, then make it; what was wrong with it, or None."""
+    def stop(self, patience: float = ENDING) -> str | None:
+        """Ask it to end, and make it after so many seconds; what was wrong with it, or None."""
         ended_by_itself = self._child.has_ended(within=0.02)
-        answered = self._child.end(patience=5)
+        answered = self._child.end(patience)
         if not answered:
             return "the monitor did not answer and was killed"
         if ended_by_itself or self._child.returncode:

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from proofmark.errors import ProofmarkError, named
-from proofmark.monitoring.watch import Watch
+from proofmark.monitoring.watch import ENDING, Watch
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.wall_clock import now
@@ -35,7 +35,7 @@ from proofmark.wall.wall import Wall
 
 def main() -> None:
     """Sample until told to stop."""
-    guard(patience=8)  # longer than a parent that lives waits before it ends the group itself
+    guard(patience=1.5 * ENDING)  # longer than a parent that lives waits before it ends the group itself
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watch = Watch(**json.loads(sys.stdin.buffer.readline()))

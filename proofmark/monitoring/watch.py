@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+ENDING = 15.0
+"""Seconds that a monitor gets to end: on a busy machine it may not have begun to sample when it is to."""
+
 
 @dataclass(frozen=True)
 class Watch:

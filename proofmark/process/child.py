@@ -13,16 +13,20 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import DYING, SWEEP, end_family, end_marked, marked, outlived, wait_without_reaping
+from proofmark.process.output.capped_log import CappedLog
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.temporary import temporary_name
+from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.modules import start_module
 
-STACKS = 2.0
-"""Seconds that a child gets to write where it is."""
+STACKS = 10.0
+"""Seconds that a child gets to write where it is: it does so at once, but may be given no processor for a while."""
+
+WRITTEN = 0.3
+"""Seconds after which what it wrote is all, where no more came."""
 
 
 class Child:
@@ -137,12 +141,13 @@ class Child:
     def stacks(self) -> bytes:
         """Have it write where all its threads are, if it can; what it wrote."""
         before = self.log.received
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR1)
+        ask_for_stacks([self.pid], STACKS)
         stacks, deadline = b"", time.monotonic() + STACKS
-        while (not stacks or stacks != self._written(before)) and time.monotonic() < deadline:
-            stacks = self._written(before)
-            time.sleep(0.1)
+        while (stacks or not self.has_ended()) and time.monotonic() < deadline:
+            time.sleep(WRITTEN)
+            earlier, stacks = stacks, self._written(before)
+            if stacks and stacks == earlier:
+                break
         return stacks
 
     def cause_of_death(self) -> str:

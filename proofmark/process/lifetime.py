@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, NoReturn, Protocol
 
+from proofmark.process.between_programs import wait_between_programs
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ WITHIN = "PROOFMARK_WITHIN_RUN"
 
 SWEEP = 5.0
 """Seconds after which `end_marked` gives up on processes that go on starting others."""
+
+LEAST = 3
+"""Times that `end_marked` kills before it gives up: this process may have been given no processor for as long."""
 
 DYING = 30.0
 """Seconds that a process which was killed gets to end: one that waits in a driver, or for a disk that is gone, does
@@ -126,11 +131,16 @@ def wait_without_reaping(pid: int, seconds: float) -> bool:
         time.sleep(0.01)
 
 
-def leave(code: int) -> NoReturn:
+def leave(code: int, has_others_objects: bool = False) -> NoReturn:
     """End this process as the interpreter would, without taking its modules apart: with torch that takes a second, and
-    may wait for a thread of torch's or abort over one."""
+    may wait for a thread of torch's or abort over one.
+
+    What lies in cycles is let go of, which takes a tenth of a second, where it may be others': a vendor's engine may
+    have a device or a file to give back.
+    """
     atexit._run_exitfuncs()
-    gc.collect()  # what is in a cycle may have something to let go of
+    if has_others_objects:
+        gc.collect()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -197,8 +207,8 @@ def end_descendants(pid: int) -> None:
 def end_marked(mark: str, patience: float = SWEEP) -> list[int]:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
-    Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds,
-    and returns those that are left.
+    Looks until it twice finds none, since a process may start another while it is looked for; one that is becoming
+    another program is waited for. Gives up after `patience` seconds, and returns those that are left.
     A process that cleared its environment is not found; an empty mark matches none, nor does the one that is nobody's,
     which all that sessions have started bears in the place of a parent's.
     """
@@ -206,10 +216,14 @@ def end_marked(mark: str, patience: float = SWEEP) -> list[int]:
         return []
     import psutil
 
+    def carrying() -> list[psutil.Process]:
+        return [process for process in psutil.process_iter() if _carries(process, mark, deadline)]
+
     deadline = time.monotonic() + patience
-    while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
-        time.monotonic() < deadline
-    ):
+    for looks in itertools.count():
+        found = carrying() or carrying()
+        if not found or (looks >= LEAST and time.monotonic() >= deadline):
+            break
         for process in found:
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -217,10 +231,15 @@ def end_marked(mark: str, patience: float = SWEEP) -> list[int]:
     return [process.pid for process in found]
 
 
-def _carries(process: psutil.Process, mark: str) -> bool:
+def _carries(process: psutil.Process, mark: str, deadline: float) -> bool:
     import psutil
 
     try:
-        return process.pid != os.getpid() and mark in map(process.environ().get, (MARK, WITHIN))
+        if process.pid == os.getpid():
+            return False
+        environment = process.environ()
+        if not environment and wait_between_programs(process.pid, deadline):
+            environment = process.environ()
+        return mark in map(environment.get, (MARK, WITHIN))
     except (psutil.Error, OSError):  # another user's, or gone
         return False

@@ -17,7 +17,7 @@ from proofmark.wall.isolation import Isolation
 class Part(BaseModel):
     """A frozen piece of a record: no unknown key, no NaN, no infinity."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     SPEEDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that are a speed or tell of one: no report shows them where the verdict withholds speeds."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from proofmark.errors import Problem
+from proofmark.errors import Problem, shortened
 from proofmark.literal import literal
 from proofmark.names import hint, meant
 from proofmark.rules.device_files import DRIVERS, is_drivers
@@ -141,7 +141,7 @@ def hold_against(
             applied.append(Override(key, in_force[key], new, layer.origin, "changed"))
         else:
             applied.append(Override(key, None, new, layer.origin, "added", meant(key, settings)))
-    return Held(tuple(applied), tuple(problems))
+    return Held(tuple(applied), tuple(shortened(problems, layer.origin)))
 
 
 def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | None:

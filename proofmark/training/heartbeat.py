@@ -49,7 +49,8 @@ class HeartbeatWriter:
 
     def __call__(self, step: int, phase: str) -> None:
         """Say that `phase` of `step` has begun, or goes on."""
-        _LAYOUT.pack_into(self._memory, 0, self._pid, self.first, step, PHASES.index(phase), time.monotonic())
+        beat = _LAYOUT.pack(self._pid, self.first, step, PHASES.index(phase), time.monotonic())
+        self._memory[:] = beat  # packed there, it would be all zeros for a moment: no sign, to whoever looks then
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:

@@ -11,7 +11,7 @@ from proofmark.launch.job import ENDING, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.launch.rank_result import LEFT
 from proofmark.record.events.log import Event
-from proofmark.training.logs.tail import Tail
+from proofmark.training.logs.ranks.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import LOG as EXAMINER_LOG

@@ -112,6 +112,7 @@ class Vendor(ABC):
     """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES.
 
     Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes.
+    Where its user has not set it, a case gets one of `devices()`, and a training's ranks have all of them.
     """
 
     distributed_backend: str = GLOO

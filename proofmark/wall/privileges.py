@@ -33,6 +33,7 @@ def give_up(largest_file: int = LARGEST_FILE) -> list[str]:
         failed.append(f"no_new_privs: {error.strerror}")
     for capability in range(LAST_CAPABILITY + 1):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # who may not has none to lose
+    _raise_to(resource.RLIMIT_MEMLOCK)  # root's own is small, which its capability made up for: networks lock memory
     header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
     if libc.capset(header, (ctypes.c_uint32 * 6)()):
         failed.append(f"capabilities: {os.strerror(ctypes.get_errno())}")
@@ -55,6 +56,15 @@ def gain_nothing_by_exec() -> None:
     """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _raise_to(limit: int) -> None:
+    """Have as much of it as this process may."""
+    _, hard = resource.getrlimit(limit)
+    for most in (resource.RLIM_INFINITY, hard):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(limit, (most, most))
+            return
 
 
 def _lower(limit: int, value: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import pwd
 import site
@@ -30,6 +31,9 @@ SETTINGS = (
 
 SOFTWARE = tuple(map(Path, ("/opt", "/apps", "/cm", "/cvmfs", "/software", "/sw")))
 """Below these a site installs what its system has no package of."""
+
+LINKER = "/etc/ld.so.conf.d"
+"""Where what is installed beside the system says where its libraries are."""
 
 SETTLED = (*SOFTWARE, *map(Path, ("/etc", "/run", "/var/run")))
 """Below these is what a system's administrator, or a daemon of it, says to all of its libraries."""
@@ -66,13 +70,15 @@ def needed() -> tuple[Path, ...]:
 
 
 def software(hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """A site's that the environment names, as its modules set it: by a compiler that lies there torch's compiles.
+    """A site's that the environment names, as its modules set it, or its linker's settings: by a compiler that lies
+    there torch's compiles, and a library of it may be the network's.
 
     Nothing that has to do with a home or with what is hidden, wherever links lead.
     """
     lists = (os.environ.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH"))
     commands = (os.environ.get(name, "").split() for name in ("CC", "CXX"))
     named = [place for each in lists for place in each.split(os.pathsep)]
+    named += _linkers()
     named += [os.path.dirname(word) for words in commands for word in words if word.startswith("/")]
     private = _private(hidden)
     found = (Path(os.path.realpath(place)) for place in dict.fromkeys(named) if _is_a_sites(os.path.normpath(place)))
@@ -83,6 +89,15 @@ def software(hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
         if _is_a_sites(str(package))
         and not any(package.is_relative_to(place) or place.is_relative_to(package) for place in private)
     )
+
+
+def _linkers() -> list[str]:
+    """Folders of libraries that the system's linker knows, as an administrator, or a driver's package, has told it."""
+    lines = []
+    for file in sorted(glob.glob(f"{LINKER}/*.conf")):
+        with contextlib.suppress(OSError, ValueError):
+            lines += Path(file).read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip().startswith("/")]
 
 
 def settled(named: Iterable[str], hidden: Iterable[Path] = ()) -> tuple[Path, ...]:

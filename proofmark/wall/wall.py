@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from proofmark.wall import landlock, privileges, python, system_calls
+from proofmark.wall import landlock, privileges, python, renames, system_calls
 from proofmark.wall.isolation import Isolation, Network
 from proofmark.wall.system_calls import UnixSockets
 
@@ -100,6 +100,8 @@ def put_on(wall: Wall) -> Isolation:
     commanded = [place for pattern in COMMANDED for place in glob.glob(pattern)]
     version, without = _close_files(wall, devices)
     gaps += without
+    if version == renames.FORBIDS:
+        renames.bridge()
     outside = _filtered(wall, bool(devices), version)
     outside += _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
     gaps += OPEN[wall.unix_sockets]

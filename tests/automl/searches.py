@@ -60,10 +60,10 @@ def settings(trials: int, devices: int = 1, **more: Any) -> SearchSettings:
         "defaults": {"kernel_size": 3, "batch_size": 8, "dropout": 0.0},
         "patience": None,
         "most_trials": trials,
-        "most_seconds": 600.0,
+        "most_seconds": 6000.0,
         "seed": 0,
-        "hang": 60.0,
-        "setup": 60.0,
+        "hang": 600.0,
+        "setup": 600.0,
         "devices": devices,
         "ahead": True,
     }

@@ -11,6 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+PHASES = ("start", "init", "data", "compute", "evaluation", "checkpoint", "end")
+"""As `proofmark.training.heartbeat` has them."""
+
 TOTALS = {"epoch": 0, "step": 1, "samples": 0, "train_seconds": 0.0, "data_seconds": 0.0, "compute_seconds": 0.0}
 TOTALS |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0, "communication": None}
 
@@ -28,11 +31,14 @@ def main() -> int:
 
         tell("trial_begin", trial=number, **({"host": "elsewhere"} if number == 1 else {}))
         if not sys.stdin.readline():
+            shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
             return 1
         (folder / "begun").write_text("yes")  # of an empty file nothing is left when the trial has ended
         if does == "crash":
             sys.exit("it fell over")
-        if does == "hang":
+        if does == "hang in a step":
+            beat(folder, 1, "compute")
+        if does in ("hang", "hang in a step"):
             sys.stdin.buffer.read()
             shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)  # as a real one with whom nobody speaks any more
             return 1
@@ -86,7 +92,13 @@ def moment(kind: str) -> dict[str, object]:
 
 def end(folder: Path) -> None:
     """The last sign of life, of a trial that computes no more."""
-    (folder / "rank0.heartbeat").write_bytes(struct.pack("=qqqqd", os.getpid(), 0, 1, 6, time.monotonic()))
+    beat(folder, 1, "end")
+
+
+def beat(folder: Path, step: int, phase: str) -> None:
+    """A sign of life."""
+    packed = struct.pack("=qqqqd", os.getpid(), 0, step, PHASES.index(phase), time.monotonic())
+    (folder / "rank0.heartbeat").write_bytes(packed)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from proofmark.automl.search.state import Elapsed
 from proofmark.suite import find_suites
 from proofmark.verification.verify import verify
 from tests.automl.searches import ROOT, search, session, settings
+from tests.automl.stops_at import AT, PLUGIN, UNTIL
 
 
 def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
@@ -66,13 +67,15 @@ def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:
 def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ["--max-trials", "2", "--set", "warmup_1=15", "--set", "warmup_2=15"]
     outputs = {"--junitxml": "junit.xml", "--alluredir": "allure", "--benchmark-json": "benchmark.json"}
-    options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
+    options = [*few, "--max-duration", "6000", "--results-dir", str(tmp_path / "results")]
     options += [f"{option}={tmp_path / name}" for option, name in outputs.items()]
-    with session("suites/automl", "--vendor", "cpu", *options, as_users_do=True) as running:
-        page = tmp_path / "results" / "latest" / "report.html"
+    page, seen = tmp_path / "results" / "latest" / "report.html", tmp_path / "seen"
+    held = {AT: "search_end", UNTIL: str(seen)}  # the page of a search that goes on is there until it was read
+    with session("suites/automl", "--vendor", "cpu", *options, *PLUGIN, as_users_do=True, **held) as running:
         while running.poll() is None and not page.exists():
             time.sleep(0.1)
         live = page.read_text(encoding="utf-8")
+        seen.touch()
         output, _ = running.communicate(timeout=600)
     assert running.returncode == 0, output[-3000:]
     assert "not rankable" in output

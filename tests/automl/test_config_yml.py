@@ -139,13 +139,13 @@ def test_all_problems_are_told_at_once_and_a_setting_is_held_to_its_bounds(tmp_p
 def test_the_command_writes_arguments_that_a_session_takes(tmp_path: Path) -> None:
     def run(text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "suites.automl.from_config_yml", str(written(tmp_path, text))]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
     done = run(ORIGINAL)
     assert done.returncode == 0 and len(done.stderr.splitlines()) >= len(SIXTEEN), done.stderr
     (tmp_path / "arguments").write_text(done.stdout, encoding="utf-8")
     with session(f"@{tmp_path / 'arguments'}", "--collect-only", "-q") as running:
-        collected, _ = running.communicate(timeout=120)
+        collected, _ = running.communicate(timeout=600)
     assert running.returncode == 0 and "test_score" in collected, collected
     refused = run(ORIGINAL.replace("24h", "soon").replace("6000", "-1"))
     assert refused.returncode == 4 and len(refused.stderr.splitlines()) == 2 and not refused.stdout, refused.stderr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import signal
 import struct
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from subprocess import PIPE
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,19 +23,22 @@ from proofmark.automl.logs.event_types import gave_up
 from proofmark.automl.run import is_examined
 from proofmark.automl.search.ahead import Made
 from proofmark.automl.search.driver import Driver, Progress
-from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
+from proofmark.automl.search.journal import FILE, LOCK, Journal, faults, read_journal
 from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Begin, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
+from proofmark.launch import reattach
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
+from proofmark.process.identity import ProcessIdentity
 from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, digest_of
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
 from tests.automl.searches import ROOT, STUB, Numbers, search, settings, spec_maker
 from tests.automl.stub_trial import TOTALS
+from tests.waiting import PATIENCE
 
 EXAMINED: dict[str, Any] = {"trial": 0, "items": 1, "dataset": None, "reason": None, "data_items": None}
 
@@ -117,6 +123,24 @@ def test_a_trial_that_was_ready_and_never_began_is_none(tmp_path: Path) -> None:
     assert ends(search(tmp_path / "search", settings(2))) == dict.fromkeys(range(2))
 
 
+def test_a_trial_that_was_ready_when_its_driver_was_killed_is_ended_before_another_has_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that stands still, and has yet to see that nobody speaks to it."""
+    folder = tmp_path / "search/trials/00001"
+    folder.mkdir(parents=True)
+    rest: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
+    spec = spec_maker(tmp_path / "cache")(folder, trial=1, graph={}, parent=None, **rest)
+    left = LocalLauncher().submit(Job("a trial", STUB, spec, folder, (), sys_path=spec.sys_path))
+    left._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+    monkeypatch.setattr(reattach, "LEAVING", 0.1)
+    try:
+        assert ends(search(tmp_path / "search", settings(2))) == dict.fromkeys(range(2))
+        assert left._agent.has_ended(within=PATIENCE)
+    finally:
+        left.stop()
+
+
 def state_events(folder: Path) -> list[Event]:
     return list(read_journal(folder / FILE))
 
@@ -127,11 +151,38 @@ def test_a_trial_that_hangs_is_ended(tmp_path: Path) -> None:
     assert reason is not None and reason.startswith("it hung: no sign of life for")
 
 
-def test_a_trial_without_a_step_hangs_no_longer_than_another_when_the_time_is_over(tmp_path: Path) -> None:
-    """And it is no search of failures for that, however many devices have one."""
+class Later(Numbers):
+    """Whose first child is asked for when the search's time is over, and is none."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def perf_counter_ns(self) -> int:
+        return time.perf_counter_ns() + round(self.ahead * 1e9)
+
+    def propose(self, finished: Sequence[Trial], taken: Sequence[Trial], number: int) -> Made | None:
+        self.ahead = 20_000.0
+        return None
+
+
+def test_a_trial_without_a_step_hangs_no_longer_than_another_when_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is no search of failures for that, however many devices have one.
+
+    The clock is set forward when one trial has ended and the others run, however long that takes.
+    """
+    networks = Later()
+    clock = SimpleNamespace(monotonic=networks.monotonic, perf_counter_ns=networks.perf_counter_ns, sleep=time.sleep)
+    for module in ("driver", "running"):
+        monkeypatch.setattr(f"proofmark.automl.search.{module}.time", clock)
     hangs = dict.fromkeys(range(1, 4), "hang")
-    state = search(tmp_path / "search", settings(9, devices=4, most_seconds=3.0, hang=0.5, setup=600.0), hangs)
-    assert state.ended == "3 s are over" and [trial.number for trial in state.finished()][:1] == [0]
+    settled = settings(9, devices=4, most_seconds=10_000.0, hang=0.5, setup=1e6)
+    state = search(tmp_path / "search", settled, hangs, networks=networks)
+    assert state.ended == "10000 s are over" and [trial.number for trial in state.finished()] == [0]
     hung = [reason for reason in ends(state).values() if reason]
     assert len(hung) == 3 and all(reason.startswith("it hung: no sign of life for") for reason in hung)
 
@@ -355,7 +406,7 @@ def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     """No trial is lost, and none that has ended is done twice; the machine may have lost what the study is."""
     folder = tmp_path / "search"
     command = [sys.executable, "-m", "tests.automl.searches", str(folder), "kill the driver"]
-    died = subprocess.run(command, cwd=ROOT, timeout=120, capture_output=True)
+    died = subprocess.run(command, cwd=ROOT, timeout=600, capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr
     before = State.of(read_journal(folder / FILE))
     assert [trial.number for trial in before.open()] == [2]
@@ -375,7 +426,7 @@ def test_a_trial_that_was_begun_has_an_end_though_the_time_is_over(tmp_path: Pat
     """Its driver died in it: it is run again, and no other is begun."""
     folder = tmp_path / "search"
     command = [sys.executable, "-m", "tests.automl.searches", str(folder), "kill the driver"]
-    assert subprocess.run(command, cwd=ROOT, timeout=120).returncode == -signal.SIGKILL
+    assert subprocess.run(command, cwd=ROOT, timeout=600).returncode == -signal.SIGKILL
     after = search(folder, settings(4, most_seconds=0.001))
     assert not after.open() and sorted(after.trials) == [0, 1, 2] and after.ended == "0.001 s are over"
 
@@ -416,6 +467,30 @@ def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
     finally:
         journal.close()
     Journal(tmp_path).close()
+
+
+HELD = "import os, time; os.write(1, b'held'); os.read(0, 1); time.sleep(0.3)"
+
+
+def test_a_lock_that_a_killed_driver_left_to_a_process_it_started_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its fork and its exec a child has what the driver had; a driver that lives is refused at once."""
+    lock = os.open(tmp_path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    os.write(lock, f"{gone.pid}\n".encode())
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with subprocess.Popen([sys.executable, "-c", HELD], stdin=PIPE, stdout=PIPE, pass_fds=[lock]) as child:
+        os.close(lock)
+        assert child.stdin and child.stdout and child.stdout.read(4) == b"held"
+        monkeypatch.setattr("proofmark.automl.search.journal.LINGER", 0.1)
+        with pytest.raises(UsageError, match=f"process {gone.pid} is searching there"):
+            Journal(tmp_path)
+        monkeypatch.undo()
+        child.stdin.write(b"x")
+        child.stdin.flush()
+        Journal(tmp_path).close()
 
 
 def test_an_edited_journal_is_seen_and_not_gone_on_with(tmp_path: Path) -> None:
@@ -463,7 +538,7 @@ def test_a_full_disk_ends_the_driver_and_another_goes_on(tmp_path: Path) -> None
     """Events that fit in part are none: neither journal nor study is damaged by them."""
     folder = tmp_path / "search"
     command = [sys.executable, "-m", "tests.automl.searches", str(folder), "disk full"]
-    died = subprocess.run(command, cwd=ROOT, timeout=120, capture_output=True, text=True)
+    died = subprocess.run(command, cwd=ROOT, timeout=600, capture_output=True, text=True)
     assert died.returncode == 1 and "OSError" in died.stderr, died.stderr
     before = State.of(read_journal(folder / FILE))
     assert 0 < len(before.over) < 4 and before.ended is None

@@ -33,6 +33,7 @@ from tests.automl.automl_records import record, trial
 from tests.automl.searches import search, settings
 from tests.suites_there import SUITES as ALL
 from tests.suites_there import page_of
+from tests.waiting import PATIENCE
 
 
 def going_on(*trials: Any, **changes: Any) -> AutoMLRecord:
@@ -110,7 +111,7 @@ def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
         return going_on()
 
     with page.live_page(config, "after", so_far):
-        assert written.wait(60)
+        assert written.wait(PATIENCE)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "automl/<wbr>before" in html and "unfinished" in html and 'http-equiv="refresh"' in html
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

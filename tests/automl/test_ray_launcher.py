@@ -203,7 +203,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverPr
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.syspath_prepend(tmp_path / "fake")
-    begun = DriverProcess(False, 60.0, "--ray-address there")
+    begun = DriverProcess(False, 600.0, "--ray-address there")
     yield begun
     begun.close()
     begun.close()
@@ -234,11 +234,15 @@ def test_a_driver_that_hangs_is_ended(driver: DriverProcess) -> None:
 
 def test_a_driver_whose_session_is_interrupted_goes_on(driver: DriverProcess) -> None:
     """What was asked is answered before what is asked next."""
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    def ask_until_interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)  # here: whenever it goes off, it is heard and expected
+        collections.deque(map(driver.ask, itertools.repeat("nodes")), maxlen=0)
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            collections.deque(map(driver.ask, itertools.repeat("nodes")), maxlen=0)
+            ask_until_interrupted()
     finally:
         signal.signal(signal.SIGALRM, before)
     with pytest.raises(ProofmarkError, match="no such cluster$"):

@@ -26,7 +26,7 @@ from tests.automl import test_examined
 from tests.automl.automl_records import record, trial
 from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process, trains
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 FULL = "it filled its own directory with more than the 0.01 GiB of --scratch-limit, and was ended"
 
@@ -220,6 +220,5 @@ def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, kille
     os.kill(rank if killed == "rank" else first["pid"], signal.SIGKILL)
     end = ended(begun)
     assert end["status"] == "failed" and end["reason"].startswith(expected)
-    psutil.wait_procs([psutil.Process(rank)] if psutil.pid_exists(rank) else [], timeout=PATIENCE)
-    assert not psutil.pid_exists(rank)
+    until(lambda: not psutil.pid_exists(rank), "its rank's end")
     assert not [*node.glob("own*")]

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -22,9 +24,6 @@ FLAGS = (
     "--force-color-profile=srgb",
     "--hide-scrollbars",
 )
-PATIENCE = 60.0
-"""Seconds to wait for any answer."""
-
 Message = dict[str, Any]
 
 
@@ -53,10 +52,12 @@ class Chromium:
         self._number, self._buffer, self._session = 0, b"", ""
         self.said: list[str] = []
         self.requested: list[str] = []
+        self._loaded = set[str]()
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
+        self.ask("Page.setLifecycleEventsEnabled", enabled=True)
 
     def ask(self, method: str, **parameters: Any) -> Message:
         """One DevTools command and its result."""
@@ -85,9 +86,10 @@ class Chromium:
             deviceScaleFactor=2 if phone else 1,
             mobile=phone,
         )
-        self.ask("Page.navigate", url=page.as_uri())
-        while self._next().get("method") != "Page.loadEventFired":
-            pass
+        # by its own id: that of the page before may be heard only now, and its own before the answer
+        own = self.ask("Page.navigate", url=page.as_uri())["loaderId"]
+        while own not in self._loaded:
+            self._next()
 
     def value(self, script: str) -> Any:
         """What an expression is in the page."""
@@ -137,3 +139,5 @@ class Chromium:
             self.said.append(about["entry"]["text"])
         elif event == "Network.requestWillBeSent":
             self.requested.append(about["request"]["url"])
+        elif event == "Page.lifecycleEvent" and about["name"] == "load":
+            self._loaded.add(about["loaderId"])

@@ -18,6 +18,7 @@ from tests.browser.conftest import EVIL
 from tests.browser.test_report_in_chromium import TOO_WIDE
 from tests.reports.records import make_record, watched_record
 from tests.suites_there import SUITES
+from tests.waiting import PATIENCE
 
 PAGES = ("index.html", "league.html", "league.html#show=all", "trends.html", "compare.html")
 ROWS = "[...document.querySelectorAll('.league tbody tr')]"
@@ -68,7 +69,7 @@ def show(browser: Chromium, page: Path, view: str = "", width: int = 1280) -> No
 
 def until(browser: Chromium, script: str) -> Any:
     """What an expression is, once it is true; while one page gives way to another it isn't."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with suppress(WentAway):
             if value := browser.value(script):
@@ -195,7 +196,7 @@ def test_a_plot_tells_its_values_to_the_keyboard(browser, site):
     first = until(browser, "document.querySelector('#reading strong')?.parentElement.textContent")
     assert "commit" in first
     press(browser, "ArrowRight", 39)
-    assert browser.value("document.getElementById('reading').textContent") != first
+    until(browser, f"document.getElementById('reading').textContent !== {json.dumps(first)}")
     assert browser.value("document.querySelectorAll('#changes tbody tr').length") >= 1
 
 

@@ -28,6 +28,7 @@ from proofmark.vendor.isolation import NOT_ASKED_FOR
 from tests.cheats.corpus import files, named
 from tests.e2e.conftest import House, Ran
 from tests.unit.wall.test_wall import has_landlock
+from tests.waiting import until
 
 ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
@@ -122,8 +123,11 @@ def test_no_engine_says_that_it_was_kept_better(sessions: dict[bool, Ran]) -> No
 
 def test_no_daemon_is_left(sessions: dict[bool, Ran]) -> None:
     """Of those that were started behind a wall, whatever they did to be forgotten."""
-    left = [process for process in psutil.process_iter() if "left by a cheat of the corpus" in _command(process)]
-    assert not left
+
+    def left() -> list[psutil.Process]:
+        return [process for process in psutil.process_iter() if "left by a cheat of the corpus" in _command(process)]
+
+    until(lambda: not left(), "those that were killed to be gone")
 
 
 def _command(process: psutil.Process) -> str:

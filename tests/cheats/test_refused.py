@@ -91,7 +91,7 @@ def test_a_monitor(path: Path, vendors: Path, tmp_path: Path) -> None:
     """Its readings are a vendor's word: what can't be is none, and told."""
     add(vendors, "acme", f"{GOOD}\n{path.read_text()}\nAcme.monitor = lambda self: Monitor()\n")
     (tmp_path / "events.jsonl").write_text("kept")
-    log, deadline = tmp_path / "monitor.jsonl", time.monotonic() + 30
+    log, deadline = tmp_path / "monitor.jsonl", time.monotonic() + PATIENCE
     process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(log), interval=0.02))
     while not log.exists() or log.read_bytes().count(b"\n") < LINES:
         assert time.monotonic() < deadline, (tmp_path / "monitor.err").read_text()

@@ -15,6 +15,7 @@ from tests.cluster.netns import Hosts
 from tests.cluster.site import Site
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, ask_jobs, house, trained
+from tests.waiting import PATIENCE
 
 __all__ = ["ask_jobs", "house", "trained"]
 
@@ -76,7 +77,7 @@ class Campus(Site):
         assert cell is not None
         subprocess.run(cell.inside(*command), check=check, capture_output=True)
 
-    def is_empty(self, seconds: float = 15) -> bool:
+    def is_empty(self, seconds: float = PATIENCE) -> bool:
         """Whether nothing of ours runs on any host any more, within `seconds`. A cut-off sshd may linger."""
         deadline = time.monotonic() + seconds
         running = [host for host in range(len(self.hosts.hosts)) if self.hosts.hosts[host].cell is not None]

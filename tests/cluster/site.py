@@ -12,6 +12,7 @@ import yaml
 
 from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.conftest import House, Ran
+from tests.waiting import until
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
 
@@ -64,6 +65,22 @@ class Site:
     def run(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> Ran:
         """A whole session."""
         return self.house.end(self.start(*options, trouble=trouble, scale=scale, **changes))
+
+
+def come_home(house: House, file: str, said: bytes, scale: str = "2x1") -> None:
+    """Wait until a host's log has come home as far as that: what is under way when the host goes is lost."""
+    log = house.root / f"results/latest/training/tiny/{scale}/round1" / file
+    until(lambda: log.exists() and said in log.read_bytes(), f"{file} to come home")
+
+
+def steps_come_home(house: House, file: str = "noderank0/rank0.jsonl", scale: str = "2x1") -> None:
+    """Wait until the first losses are here."""
+    come_home(house, file, b'"steps"', scale)
+
+
+def model_comes_home(house: House) -> None:
+    """Wait until what `known_as_lost` looks for in the logs is here."""
+    come_home(house, "noderank1/rank1.log", b"rank 1 makes its model\n")
 
 
 def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:

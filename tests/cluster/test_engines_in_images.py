@@ -22,7 +22,7 @@ from tests.cluster.declared import declare, reached
 from tests.cluster.engines import Engine, on_podman
 from tests.cluster.imaged import Imaged, nothing_is_left
 from tests.services import missing, program
-from tests.waiting import until
+from tests.waiting import lies, until
 
 ATTEMPTS = """
         places = {places}
@@ -138,7 +138,7 @@ def test_none_outlives_its_session(imaged: Imaged) -> None:
     begun = "Path(config.host.artifact_dir, 'begun').write_text('')"
     imaged.engine_is(init=f"{begun}; __import__('time').sleep(600)")
     session = imaged.start_inference("--container", "vendor")
-    until(lambda: list(imaged.work.rglob("begun")), "an engine to begin", every=0.2)
+    until(lambda: lies("begun", imaged.work), "an engine to begin", every=0.2)
     session.kill()
     imaged.house.end(session)
     nothing_is_left(imaged.engine)

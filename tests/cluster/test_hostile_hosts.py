@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.connection import Connection
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, question, table
 from proofmark.launch.far_end.protocol import PIECE
 from proofmark.training.job import LEAVES
+from tests.waiting import PATIENCE, until
 
 GREETING = """
 import os, sys, time
@@ -28,12 +29,14 @@ def heard(program: str, home: Path) -> Connection:
 
     async def listen() -> Connection:
         connection = Connection(NodeLogs(home, LEAVES))
-        await connection.open([sys.executable, "-c", GREETING + program], 20)
+        await connection.open([sys.executable, "-c", GREETING + program], PATIENCE)
+        asked = asyncio.create_task(connection.ask("time", timeout=2 * PATIENCE))
         try:
-            await connection.ask("time", timeout=1)
-        except HostError:
-            pass
-        await connection.close()
+            await asyncio.to_thread(until, lambda: connection.lost or connection.logs.ended is not None, "its say")
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+        await connection.close(patience=0.1)
         return connection
 
     return asyncio.run(listen())
@@ -65,7 +68,7 @@ def file(name: str, size: object, offset: int = 0) -> str:
 )
 def test_what_is_no_frame_loses_the_host(tmp_path: Path, said: str) -> None:
     (tmp_path / "home").mkdir()
-    connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
+    connection = heard(f"say({said!r})\ntime.sleep(600)", tmp_path / "home")
     assert connection.lost == "it sent an invalid frame" and connection.logs.ended is None
     assert not (tmp_path / "rank0.log").exists()
 
@@ -89,7 +92,7 @@ def test_an_end_counts_with_all_that_was_written(
     (tmp_path / "home").mkdir()
     texts = [str(each).replace("'", '"').replace("\\\\u", "\\u") for each in (sizes, unread)]
     said = file("rank0.log", 3) + "abc\n" + ENDED.format(code=0, sizes=texts[0], unread=texts[1])
-    connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
+    connection = heard(f"say({said!r})\ntime.sleep(600)", tmp_path / "home")
     assert (connection.logs.ended, connection.logs.incomplete) == (0, expected)
 
 
@@ -112,7 +115,7 @@ def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:
 
     async def ask() -> str:
         connection = Connection()
-        await connection.open([sys.executable, "-c", f"{GREETING}\nsay({said!r})\ntime.sleep(60)"], 20)
+        await connection.open([sys.executable, "-c", f"{GREETING}\nsay({said!r})\ntime.sleep(600)"], PATIENCE)
         report = HostReport(0, "first")
         await question(connection, report, HostRequirements(()))
         await connection.close()

@@ -95,7 +95,7 @@ def test_a_step_that_takes_too_long_there(campus: Campus) -> None:
 def test_a_host_that_goes_in_the_middle_is_named(campus: Campus, trouble: object) -> None:
     assert callable(trouble)
     name = campus.hosts.hosts[1].name
-    session = campus.start_inference(trouble="tiny.data=sleep", hosts=[name])
+    session = campus.start_inference(trouble="tiny.data=sleep", hosts=[name], silence_timeout=20)
     campus.house.wait_for_trouble(session)
     trouble(campus)
     ran = campus.house.end(session)

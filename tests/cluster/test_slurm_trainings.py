@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.declared import declare, reached
-from tests.cluster.site import MIDWAY, Ask, Site, failure, known_as_lost, recorded
+from tests.cluster.site import (
+    MIDWAY,
+    Ask,
+    Site,
+    failure,
+    known_as_lost,
+    model_comes_home,
+    recorded,
+    steps_come_home,
+)
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, one_line_answer
 from tests.waiting import until
@@ -31,16 +41,36 @@ def nothing_is_left(slurm: Slurm) -> None:
     until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", every=0.2)
 
 
+SQUEUE = """#!/bin/sh
+said=$({squeue} "$@"); code=$?
+printf '%s\\n' "$said" >> {heard}
+[ -z "$said" ] || printf '%s\\n' "$said"
+exit $code
+"""
+
+
+def heard_of_the_queue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Whether a session has asked for its job while that waited; it tells what it hears before it looks further."""
+    own, heard = folder / "programs", folder / "heard"
+    own.mkdir()
+    (own / "squeue").write_text(SQUEUE.format(squeue=shutil.which("squeue"), heard=heard))
+    (own / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(own), prepend=os.pathsep)
+    return lambda: heard.exists() and "PENDING (" in heard.read_text()
+
+
 def test_a_training_on_two_nodes_that_were_waited_for(
-    site: Site, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+    site: Site, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(site.house, monkeypatch)
+    is_told = heard_of_the_queue(tmp_path, monkeypatch)
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start()
     until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", every=0.2)
+    until(is_told, "the session to hear of it")
     slurm.resume(*slurm.nodes, idle=False)
-    ran = site.house.end(session, timeout=150)
+    ran = site.house.end(session)
     assert ran.code == 0, ran.output
     assert ": PENDING (" in ran.output and "runs on n1, n2" in ran.output, ran.output
     record = recorded(ran)
@@ -79,6 +109,7 @@ def test_slurms_reason_for_an_end_is_told(
 ) -> None:
     session = site.start("--hang-timeout", "100", trouble=MIDWAY + "sleep")
     site.house.wait_for_trouble(session)
+    steps_come_home(site.house)
     (job,) = slurm.jobs()
     trouble(slurm)
     ran = site.house.end(session)
@@ -103,6 +134,7 @@ def test_an_end_of_the_session_leaves_neither_job_nor_process(
     site.house.wait_for_trouble(session)
     job = site.house.job("training/tiny/2x1/round1")
     assert f"{job}  running " in ask_jobs("list")[1]
+    model_comes_home(site.house)
     os.kill(session.pid, number)
     site.house.end(session)
     nothing_is_left(slurm)
@@ -132,14 +164,18 @@ def test_what_slurm_refuses_is_told(site: Site, slurm: Slurm, tmp_path: Path, mo
         one_line_answer(site.run(), "salloc, srun", "not found in PATH")
 
 
-def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inference_on_a_node_that_was_waited_for(
+    site: Site, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declare(site.house, monkeypatch)
+    is_told = heard_of_the_queue(tmp_path, monkeypatch)
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start_inference()
     until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", every=0.2)
+    until(is_told, "the session to hear of it")
     slurm.resume(*slurm.nodes, idle=False)
-    ran = site.house.end(session, timeout=150)
+    ran = site.house.end(session)
     assert ran.code == 0 and ": PENDING (" in ran.output, ran.output
     record = ran.record()
     assert record.verdict is not None and record.verdict.kind == "PASS"

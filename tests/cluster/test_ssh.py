@@ -18,9 +18,17 @@ import pytest
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
 from tests.cluster.netns import Hosts
-from tests.cluster.site import MIDWAY, Ask, failure, known_as_lost, recorded
+from tests.cluster.site import (
+    MIDWAY,
+    Ask,
+    failure,
+    known_as_lost,
+    model_comes_home,
+    recorded,
+    steps_come_home,
+)
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
-from tests.waiting import until
+from tests.waiting import PATIENCE, name_of
 
 COUNTING = """#!/bin/sh
 [ "$1" != -u ] || echo >> {file}
@@ -156,7 +164,7 @@ with socket.socket() as taken:
     taken.bind(("", 29511))
     taken.listen()
     print("listening", flush=True)
-    time.sleep(99)
+    time.sleep(999)
 """
 
 
@@ -175,12 +183,13 @@ def test_a_host_with_another_torch_and_one_that_cannot_be_reached(campus: Campus
 
 def test_a_disk_that_fills_up_is_named(campus: Campus) -> None:
     campus.on(1, "mount", "-t", "tmpfs", "-o", "size=1100m", "tmpfs", str(campus.work))
-    session = campus.start("--hang-timeout", "10", trouble="tiny.pause=0.1")
-    losses = campus.house.root / "results/latest/training/tiny/2x1/round1/noderank1/rank1.jsonl"
-    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    session = campus.start("--hang-timeout", "60", trouble="tiny.pause=0.1, tiny.rank1.step20=held")
+    campus.house.wait_for_trouble(session)
+    steps_come_home(campus.house, "noderank1/rank1.jsonl")
     campus.on(1, "mount", "-o", "remount,size=32m", str(campus.work))  # soon filled
     campus.on(1, "dd", "if=/dev/zero", f"of={campus.work}/filler", "bs=1M", check=False)
-    ran = campus.house.end(session, timeout=120)
+    campus.house.release()
+    ran = campus.house.end(session)
     assert ran.code == 17 and "its disk is full" in failure(ran), ran.output
     assert campus.hosts.hosts[1].name in failure(ran)
 
@@ -227,8 +236,9 @@ def rebooted(campus: Campus) -> None:
 @pytest.mark.parametrize("trouble, expected", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
 def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: str) -> None:
     assert callable(trouble)
-    session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep", silence_timeout=10)
+    session = campus.start("--hang-timeout", "80", trouble=MIDWAY + "sleep", silence_timeout=20)
     campus.house.wait_for_trouble(session)
+    steps_come_home(campus.house)
     trouble(campus)
     ran = campus.house.end(session)
     assert ran.code == 17, ran.output
@@ -239,47 +249,47 @@ def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: st
 
 
 def test_a_link_that_comes_back_soon_is_survived(campus: Campus) -> None:
-    session = campus.start(trouble="tiny.pause=0.05")
-    losses = campus.house.root / "results/latest/training/tiny/2x1/round1/noderank0/rank0.jsonl"
-    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    session = campus.start(trouble="tiny.pause=0.05, tiny.rank1.step20=held")
+    campus.house.wait_for_trouble(session)
     campus.hosts.link_down(1)
+    campus.house.release()
     time.sleep(3)
     campus.hosts.link_up(1)
-    ran = campus.house.end(session, timeout=120)
+    ran = campus.house.end(session)
     assert ran.code == 0, ran.output
 
 
 def test_a_host_that_is_silent_when_others_fail_is_named_before_it_is_lost(campus: Campus) -> None:
     """Ranks that wait for one that went with its host are found to hang, long before the host is given up."""
-    session = campus.start("--hang-timeout", "5", trouble=MIDWAY + "sleep", silence_timeout=40)
+    session = campus.start("--hang-timeout", "20", trouble=MIDWAY + "sleep", silence_timeout=60)
     campus.house.wait_for_trouble(session)
     cut_link(campus)
     ran = campus.house.end(session)
     assert ran.code == 17, ran.output
     assert re.match(rf"{campus.hosts.hosts[1].name}: stopped answering \d+ s ago", failure(ran)), failure(ran)
-    assert campus.is_empty(60), "its far end has waited in vain"
+    assert campus.is_empty(2 * PATIENCE), "its far end has waited in vain"
 
 
 def test_a_connection_that_is_cut_for_longer_is_bridged(campus: Campus) -> None:
     """Ranks have connections of their own, and go on."""
-    session = campus.start(trouble="tiny.pause=0.2")
-    losses = campus.house.root / "results/latest/training/tiny/2x1/round1/noderank0/rank0.jsonl"
-    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    session = campus.start(trouble="tiny.pause=0.1, tiny.rank1.step20=held")
+    campus.house.wait_for_trouble(session)
     below = psutil.Process(session.pid).children(recursive=True)
-    (ssh,) = [each for each in below if each.name() == "ssh" and campus.hosts.hosts[1].name in each.cmdline()]
+    (ssh,) = [each for each in below if name_of(each) == "ssh" and campus.hosts.hosts[1].name in each.cmdline()]
     ssh.suspend()
+    campus.house.release()
     try:
-        time.sleep(20)
+        time.sleep(25)  # a silence is told after 8 s in which the session has looked, and it may stand still as well
     finally:
         ssh.resume()
-    ran = campus.house.end(session, timeout=120)
+    ran = campus.house.end(session)
     assert ran.code == 0, ran.output
     assert "stopped answering" in ran.output and "answers again" in ran.output, ran.output
 
 
 @pytest.mark.parametrize("trouble, expected", [("SIGKILL", " was killed by signal 9"), ("hang", " hung in step")])
 def test_a_rank_on_the_second_host_is_named(campus: Campus, trouble: str, expected: str) -> None:
-    ran = campus.run("--hang-timeout", "5", trouble=MIDWAY + trouble)
+    ran = campus.run("--hang-timeout", "20", trouble=MIDWAY + trouble)
     assert ran.code == 17 and failure(ran).startswith(f"rank 1 on {campus.hosts.hosts[1].name}{expected}"), ran.output
     assert recorded(ran).runs[0].failure.ranks == (1,)  # type: ignore[union-attr]
     assert campus.is_empty()
@@ -293,6 +303,7 @@ def test_an_end_of_the_session_leaves_nothing_on_any_host(
     campus.house.wait_for_trouble(session)
     job = campus.house.job("training/tiny/2x1/round1")
     assert f"{job}  running " in ask_jobs("list")[1]
+    model_comes_home(campus.house)
     os.kill(session.pid, number)
     campus.house.end(session)
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
@@ -306,12 +317,12 @@ def test_an_end_of_the_session_leaves_nothing_on_any_host(
 
 def test_a_host_that_was_lost_between_two_trainings_is_connected_again(campus: Campus, tmp_path: Path) -> None:
     python, started = counting_far_ends(tmp_path)
-    session = campus.start("--scale", "1x1", "-k", "1x1 or 2x1", trouble="tiny.pause=0.1", python=str(python))
-    losses = campus.house.root / "results/latest/training/tiny/1x1/round1/noderank0/rank0.jsonl"
-    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    trouble = "tiny.pause=0.3"  # it lasts longer than a machine stands still
+    session = campus.start("--scale", "1x1", "-k", "1x1 or 2x1", trouble=trouble, python=str(python))
+    steps_come_home(campus.house, scale="1x1")
     campus.hosts.delete(1)
     campus.hosts.start(1)
-    ran = campus.house.end(session, timeout=120)
+    ran = campus.house.end(session)
     assert ran.code == 0 and started() == 3, ran.output
     assert campus.is_empty()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import PASSES
 from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.forked_session import SETTLED, fork_session
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, name_of
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
@@ -167,7 +168,7 @@ class House:
             **{"preexec_fn": _hear_a_lost_terminal, **popen},
         )
 
-    def end(self, session: subprocess.Popen[str], timeout: float = 5 * PATIENCE, results: str = "results") -> Ran:
+    def end(self, session: subprocess.Popen[str], timeout: float = 15 * PATIENCE, results: str = "results") -> Ran:
         """Wait for a session."""
         output, _ = session.communicate(timeout=timeout)
         return Ran(session.returncode, output, (self.root / results / "latest").resolve())
@@ -181,7 +182,11 @@ class House:
         """Appears when trouble begins."""
         return self.root / "trouble.mark"
 
-    def wait_for_trouble(self, session: subprocess.Popen[str], timeout: float = PATIENCE) -> None:
+    def release(self) -> None:
+        """Have all that is `held` go on."""
+        self.mark.with_name("released").touch()
+
+    def wait_for_trouble(self, session: subprocess.Popen[str], timeout: float = 5 * PATIENCE) -> None:
         """Return when ordered trouble has begun."""
         deadline = time.monotonic() + timeout
         while not self.mark.exists():
@@ -199,7 +204,7 @@ class House:
 
     def agent(self) -> psutil.Process:
         """That of the training under way: torchrun gives it this name."""
-        (found,) = [process for process in self.processes() if process.name() == "pt_elastic"]
+        (found,) = [process for process in self.processes() if name_of(process) == "pt_elastic"]
         return found
 
     def _is_ours(self, process: psutil.Process) -> bool:
@@ -210,9 +215,10 @@ class House:
             return False
 
     def becomes_empty(self) -> bool:
-        """Whether all of the house's processes end, however busy the machine is."""
+        """Whether all of the house's processes end, however busy the machine is. It is looked twice: one that becomes
+        another program has no environment meanwhile."""
         deadline = time.monotonic() + PATIENCE
-        while self.processes():
+        while self.processes() or self.processes():
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.1)
@@ -262,7 +268,8 @@ def house(tmp_path: Path, trained: Path) -> Iterator[House]:
     """A house that is empty of processes afterwards."""
     built = House(tmp_path / "house", trained)
     yield built
-    left = built.processes()
+    left = [] if built.becomes_empty() else built.processes()
     for process in left:
-        process.send_signal(signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     assert not left, f"processes were left: {left}"

@@ -52,7 +52,7 @@ def test_one_clear_line(unused: House, options: list[str], expected: list[str]) 
     unused.root.joinpath("junit.xml").write_text("<testsuites><testsuite tests='9' errors='0'/></testsuites>")
     ran = unused.run(*options, "--junitxml=junit.xml")
     one_line_answer(ran, *expected)
-    assert not ran.results.exists() and unused.processes() == []
+    assert not ran.results.exists() and unused.becomes_empty()
     (suite,) = suites(unused.root / "junit.xml").values()
     ((_, message),) = ended(suite, "error")
     assert expected[0] in message

@@ -56,6 +56,7 @@ def open_house(trained: Path) -> Iterator[House]:
         house = House(Path(folder) / "house", trained)
         house.started_as_users_do = True
         yield house
+        assert house.becomes_empty()  # before its folder goes
 
 
 def where_others_may_read() -> list[str]:

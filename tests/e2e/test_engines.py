@@ -39,7 +39,7 @@ def test_dishonesty_alone_is_exit_code_15(house: House) -> None:
 
 def test_loader_processes_load_and_leave(house: House) -> None:
     """A forked loader once waited for a lock that a thread of the case's process held."""
-    ran = house.run("--set", "num_workers=2", "--step-timeout", "60")
+    ran = house.run("--set", "num_workers=2", "--step-timeout", "300")
     assert ran.code == 0, ran.output
     assert house.becomes_empty()
 

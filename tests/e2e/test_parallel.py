@@ -91,12 +91,12 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
     slow += "    time.sleep(3 if hasattr(session.config, 'workeroutput') else 0)\n"
     (two_devices.root / "ends_slowly.py").write_text(slow)
     session = two_devices.start(
-        *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=sleep"
-    )
-    two_devices.wait_for_trouble(session, timeout=300)
+        *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=hang"
+    )  # both: a sleep comes once, and the other case would end if it were not interrupted soon
+    two_devices.wait_for_trouble(session)
     both_begin(two_devices)
     os.killpg(session.pid, signal.SIGINT)
-    ran = two_devices.end(session, timeout=90)
+    ran = two_devices.end(session)
     assert ran.code == 2, ran.output
     for case in ("tiny", "second"):
         kind, reasons = ran.verdict(case)

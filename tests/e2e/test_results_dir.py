@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 
+import psutil
 import pytest
 
 from tests.disks import MakeDisk, fill
@@ -40,8 +42,9 @@ def test_full_when_the_record_is_written(house: House, make_disk: MakeDisk) -> N
     house.wait_for_trouble(session)
     fill(disk)
     for process in house.processes():
-        if process.pid != session.pid and process.ppid() == session.pid:
-            process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.pid != session.pid and process.ppid() == session.pid:
+                process.kill()
     answer(house.end(session), "No space left on device")
 
 

@@ -71,7 +71,7 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
     "mood, kind, expected",
     [
         ("good", "PASS", "J/point"),
-        ("dies", "PASS", "the monitor ended by itself with code 7"),
+        ("dies", "PASS", " with code 7; its errors are in monitor.err"),
         ("hangs", "PASS", "the monitor did not answer and was killed"),
         ("throttles", "AMBIGUOUS", "a device was throttled while it was timed"),
         ("shares", "AMBIGUOUS", "other processes were on a device while it was timed: 1"),
@@ -81,6 +81,8 @@ def test_a_monitor_loses_no_result(
     house: House, monkeypatch: pytest.MonkeyPatch, mood: str, kind: str, expected: str
 ) -> None:
     monkeypatch.setenv("FAKE_MONITOR", mood)
+    if mood not in ("dies", "hangs"):
+        monkeypatch.setenv("FAKE_WATCHED", "yes")
     ran = house.run("-k", "1x1", "--monitor-interval", "0.05", suite="training", trouble="tiny.pause=0.1")
     record = ran.training("1x1")
     assert record.verdict is not None and str(record.verdict.kind) == kind, ran.output

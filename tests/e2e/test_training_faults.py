@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from proofmark.process import capped_log
+from proofmark.process.output import capped_log
 from proofmark.training.outcome.record import Failure
 from tests.e2e.conftest import House, Ran
 
@@ -44,7 +44,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     trouble += [f"{case}.{ordered}" for case, (ordered, _, _) in FAULTS.items()]
     for case, end in FLOODS.items():
         trouble += [f"{case}.rank1.step10=flood", f"{case}.rank1.step20={end}"]
-    options = ("-k", "TestFault and 1x2", "--hang-timeout", "5", "--setup-timeout", "12")
+    options = ("-k", "TestFault and 1x2", "--hang-timeout", "15", "--setup-timeout", "30")  # a machine may stand still
     ran = house.run(*options, vendor="cpu", suite="training", trouble=",".join(trouble))
     assert house.becomes_empty()
     return ran

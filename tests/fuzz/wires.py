@@ -23,7 +23,7 @@ from proofmark.launch.hosts import describe
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job_file import read_job
 from proofmark.launch.rank_result import rank_results
-from proofmark.process.dictation import Dictation
+from proofmark.process.output.dictation import Dictation
 from proofmark.rules.scale import Scale
 from proofmark.training.heartbeat import read_heartbeat
 from proofmark.training.node.stopwatch import Stopwatch

@@ -22,10 +22,10 @@ from proofmark.launch.service.handle import HandingOver, ServiceHandle, ServiceS
 from proofmark.rules.scale import Scale
 from tests.modelarts.buckets import BUCKET, Buckets, free_port
 from tests.modelarts.stand_in import PROJECT, StandIn
+from tests.waiting import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 LEAVES = ("agent.log", "rank[0-9]*.log", "result[0-9]*.json")
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Bench:
             "master_port": free_port(),
             "environment": {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
             "poll": [0.1, 0.3],
-            "error_budget": 20,
+            "error_budget": 300,
         }
         self.root = folder / "tree"
         self.root.mkdir()
@@ -117,10 +117,7 @@ class Bench:
 
     def until(self, true: Any, what: str) -> None:
         """Wait for something to become true."""
-        deadline = time.monotonic() + PATIENCE
-        while not true():
-            assert time.monotonic() < deadline, f"no {what}"
-            time.sleep(0.02)
+        until(true, what)
 
 
 def reasons(handle: ServiceHandle) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import socket
 from pathlib import Path
 from typing import Any, Self
@@ -80,6 +81,9 @@ class Buckets:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as tried:
-        return int(tried.getsockname()[1])
+    """A port that nobody listens at: none of those that the system gives to whoever asks for any, and may have given
+    away when it is listened at."""
+    while True:
+        port = random.randrange(20_000, 32_000)  # those below are for workers of a Ray
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

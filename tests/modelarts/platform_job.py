@@ -21,8 +21,9 @@ from tests.modelarts.buckets import BUCKET, Buckets
 SECRETS = ("HUAWEICLOUD_", "AWS_")
 """How variables begin that no node is to see."""
 
-GRACE = 2.0
-"""Seconds from SIGTERM to SIGKILL, and from one node's failure to the others' end."""
+GRACE = 30.0
+"""Seconds from SIGTERM to SIGKILL, and from one node's failure to the others' end: those that end by
+themselves have the time to say of what, on a busy machine too."""
 
 
 class PlatformJob:

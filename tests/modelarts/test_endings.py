@@ -14,6 +14,7 @@ from proofmark.launch.service import creation, handle, running
 from proofmark.launch.service.handle import ServiceHandle
 from tests.modelarts.bench import Bench, reasons
 from tests.modelarts.stand_in import StandIn
+from tests.waiting import PATIENCE
 
 
 def stop_by_id(bench: Bench, job: ServiceHandle, capsys: pytest.CaptureFixture[str]) -> str:
@@ -24,12 +25,13 @@ def stop_by_id(bench: Bench, job: ServiceHandle, capsys: pytest.CaptureFixture[s
 def test_a_job_that_could_not_be_ended_can_be_by_its_id(
     bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(running, "ENDING", 0.3)
     stand_in.held = "Running"
     job = bench.submit()
     bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
     stand_in.faults["stop"].extend([503] * 50)
-    job.stop()
+    with monkeypatch.context() as brief:  # not for what ends it afterwards, which may take its time
+        brief.setattr(running, "ENDING", 0.3)
+        job.stop()
     refused, way_out = reasons(job)
     assert job.status() == "failed" and stand_in.job.phase == "Running"
     assert f"job {stand_in.job.id} could not be ended" in refused and f"proofmark.jobs stop {job.id}`" in way_out
@@ -107,7 +109,7 @@ def test_a_stop_while_nobody_knows_whether_there_is_a_job_ends_it(
 ) -> None:
     stand_in.held = "Running"
     stopped = threading.Event()
-    stand_in.faults["create"].append(lambda: 503 if stopped.wait(30) else 500)
+    stand_in.faults["create"].append(lambda: 503 if stopped.wait(PATIENCE) else 500)
     lagging(stand_in, monkeypatch, 2)
     job = bench.submit()
     bench.until(lambda: stand_in.asked["create"], "request for a job")
@@ -148,7 +150,7 @@ def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading
     def send(*arguments: Any) -> None:
         plain(*arguments)
         begun.set()
-        assert done.wait(60)
+        assert done.wait(PATIENCE)
 
     monkeypatch.setattr(handle, "send", send)
     return begun, done
@@ -167,7 +169,7 @@ def test_a_stop_while_code_is_sent_creates_nothing(
     expected: list[str],
 ) -> None:
     job = bench.submit()
-    assert sending[0].wait(60)
+    assert sending[0].wait(PATIENCE)
     stop(job)
     sending[1].set()
     assert bench.end(job) == "failed" and reasons(job) == [line.format(job.id) for line in expected]
@@ -179,7 +181,7 @@ def test_a_thread_that_does_not_end_is_told_of(
 ) -> None:
     monkeypatch.setattr(handle, "ENDING", 0.01)
     job = bench.submit()
-    assert sending[0].wait(60)
+    assert sending[0].wait(PATIENCE)
     job.stop()
     facts = job.facts()
     (why,) = reasons(job)

@@ -21,6 +21,7 @@ from proofmark.launch.service.contract import LogPart, Task, View
 from proofmark.launch.service.handle import ServiceHandle
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.identity import ProcessIdentity
+from tests.modelarts import platform_job
 from tests.modelarts.bench import LEAVES, Bench, reasons
 from tests.modelarts.buckets import BUCKET
 from tests.modelarts.platform_job import PlatformJob
@@ -139,10 +140,14 @@ def test_an_upload_that_is_refused_half_way_creates_nothing(bench: Bench, stand_
     assert bench.buckets.keys("code/") and not stand_in.asked["create"]
 
 
-def test_a_worker_that_ends_badly(bench: Bench, stand_in: StandIn, tmp_path: Path) -> None:
+def test_a_worker_that_ends_badly(
+    bench: Bench, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one, which does not end, has nothing to say."""
+    monkeypatch.setattr(platform_job, "GRACE", 2.0)
     python = tmp_path / "python"
     python.write_text(
-        '#!/bin/bash\n[ "$VC_TASK_INDEX" = 1 ] && { echo starting; echo no such device; exit 3; }\nsleep 60\n'
+        '#!/bin/bash\n[ "$VC_TASK_INDEX" = 1 ] && { echo starting; echo no such device; exit 3; }\nsleep 600\n'
     )
     python.chmod(0o755)
     status, handle = bench.run(python=str(python))

@@ -13,6 +13,7 @@ import yaml
 from proofmark.vendor import Device
 from proofmark.vendor.hardware.chips import load_chips
 from proofmark.vendor.registry import find_vendor
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 VENDORS = sorted(path.parent.name for path in (ROOT / "vendors").glob("*/__init__.py"))
@@ -47,7 +48,7 @@ def test_looking_for_devices_never_raises(name: str) -> None:
 @pytest.mark.parametrize("name", VENDORS)
 def test_looking_at_a_vendor_imports_nothing_heavy(name: str) -> None:
     script = f"import sys, vendors.{name} as package; package.vendor.devices(); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     heavy = {"torch", "numpy", "onnx", "onnxruntime", "openvino", "tensorrt", "torch_tensorrt", "transformers"}
     assert not heavy & set(done.stdout.split())

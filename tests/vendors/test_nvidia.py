@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +12,9 @@ import pynvml
 import pytest
 
 from proofmark.vendor import Reading
+from proofmark.vendor.contract import Processor
 from proofmark.vendor.hardware.chips import find_chip, load_chips
-from proofmark.vendor.hardware.devices import Assignment, assign, usable_indices
+from proofmark.vendor.hardware.devices import Assignment, assign, limits_to_all, usable_indices
 from proofmark.vendor.registry import find_vendor
 from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml
@@ -27,7 +30,8 @@ class Driver:
     def __init__(self) -> None:
         self.names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"]
         self.failing: dict[tuple[int | None, str], int] = {}
-        self.open = 0
+        self.open = self.begun = 0
+        self.at_exit: list[Callable[[], None]] = []
         self.energy_mj = 5_000_000
         self.reasons = 0
         self.limit_mw = 700_000
@@ -76,6 +80,7 @@ class Driver:
 
     def init(self) -> None:
         self.open += 1
+        self.begun += 1
 
     def shutdown(self) -> None:
         self.open -= 1
@@ -86,6 +91,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     played = Driver()
     played.install(monkeypatch)
+    monkeypatch.setattr(nvml, "_begin", cache(nvml._begin.__wrapped__))
+    monkeypatch.setattr(atexit, "register", played.at_exit.append)
     return played
 
 
@@ -168,7 +175,15 @@ def test_a_gpu_that_is_lost_from_the_beginning_is_named_and_the_others_are_used(
     monitor.close()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001")
     driver.failing[0, function] = getattr(pynvml, f"NVML_ERROR_{code}")
-    assert [device.index for device in vendor.devices()] == [1] and driver.open == 0
+    assert [device.index for device in vendor.devices()] == [1]
+
+
+def test_a_training_sees_no_gpu_that_is_divided(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA would count its slice, and none but that."""
+    driver.divided.add(0)
+    assert limits_to_all(Nvidia()) == {"CUDA_VISIBLE_DEVICES": "1"}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert limits_to_all(Nvidia()) == {} and limits_to_all(Processor()) == {}
 
 
 def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +196,11 @@ def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.
     assert software.firmware == "VBIOS 96.00.74.00.1C, GSP 570.86.15", "once, though there are two"
     driver.failing[None, "nvmlDeviceGetGspFirmwareVersion"] = pynvml.NVML_ERROR_NOT_SUPPORTED
     assert nvml.software().firmware == "VBIOS 96.00.74.00.1C"
+    assert driver.begun == 1, "where persistence is off it takes seconds a GPU"
+    for end in driver.at_exit:
+        end()
     assert driver.open == 0
+    driver.open = 1
     wanted.clear()
     monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cu126")
     assert nvml.software().runtime == "CUDA 12.6"
@@ -205,7 +224,7 @@ def test_without_nvml_there_are_no_devices_and_the_monitor_says_why(monkeypatch:
 
 def test_a_driver_that_answers_nothing_has_no_devices(driver: Driver) -> None:
     driver.failing[None, "nvmlDeviceGetName"] = pynvml.NVML_ERROR_UNKNOWN
-    assert nvml.devices() == [] and driver.open == 0
+    assert nvml.devices() == []
 
 
 @pytest.mark.parametrize(
@@ -221,7 +240,6 @@ def test_devices_are_those_that_cuda_would_show(
     if chosen is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     assert [device.index for device in Nvidia().devices()] == indices
-    assert driver.open == 0
 
 
 def test_a_device_named_by_its_uuid_is_read_by_its_number(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,7 +210,7 @@ def test_types_against_the_real_bindings(tmp_path: Path) -> None:
         [*run, "--inspect-mode", "--quiet", "-m", "tensorrt_bindings.tensorrt", "-o", str(tmp_path)],
         env={"LD_LIBRARY_PATH": str(tmp_path), "PATH": ""},
         check=True,
-        timeout=120,
+        timeout=600,
     )
     (tmp_path / "stubs" / "tensorrt").mkdir(parents=True)
     stub = (tmp_path / "tensorrt_bindings" / "tensorrt.pyi").read_text(encoding="utf-8")
@@ -218,7 +218,7 @@ def test_types_against_the_real_bindings(tmp_path: Path) -> None:
     (tmp_path / "mypy.ini").write_text(CONFIGURATION.format(stubs=tmp_path / "stubs", root=ROOT), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", "/dev/null"]
     done = subprocess.run(
-        [*command, "vendors/nvidia/tensorrt.py"], cwd=ROOT, capture_output=True, text=True, timeout=200
+        [*command, "vendors/nvidia/tensorrt.py"], cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout
 

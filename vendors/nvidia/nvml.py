@@ -1,11 +1,13 @@
-"""Short questions to the driver, each in an NVML session of its own. None of them initialises CUDA."""
+"""Short questions to the driver. None of them initialises CUDA."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,15 +26,23 @@ PCI_VENDOR = "0x10de"
 def session() -> Iterator[dict[int, Any]]:
     """Handles of the GPUs that answer, by their numbers in the order of the bus; none without a driver."""
     try:
-        pynvml.nvmlInit()
+        _begin()
     except pynvml.NVMLError:
         yield {}
         return
-    try:
-        indices = range(pynvml.nvmlDeviceGetCount())
-        yield {index: handle for index in indices if (handle := _told(_handle, index)) is not None}
-    finally:
-        pynvml.nvmlShutdown()
+    indices = range(pynvml.nvmlDeviceGetCount())
+    yield {index: handle for index in indices if (handle := _told(_handle, index)) is not None}
+
+
+@cache
+def _begin() -> None:
+    """Once for a process: where nobody else uses the driver it is loaded anew each time, which takes seconds a GPU.
+
+    Raises:
+        pynvml.NVMLError: there is no driver; it may be asked for again.
+    """
+    pynvml.nvmlInit()
+    atexit.register(pynvml.nvmlShutdown)
 
 
 def _handle(index: int) -> Any:

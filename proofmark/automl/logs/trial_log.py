@@ -14,7 +14,7 @@ from proofmark.automl.trial.spec import LOG
 from proofmark.errors import in_a_line
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.parts import Check
-from proofmark.training.logs.rank_log import ISOLATED
+from proofmark.training.logs.ranks.rank_log import ISOLATED
 from proofmark.wall.isolation import Isolation, weakest
 
 

@@ -12,13 +12,12 @@ from proofmark.automl.logs.event_types import TRIAL_EVENTS
 from proofmark.automl.logs.held import as_good_as_told
 from proofmark.automl.search.driver import LOOK
 from proofmark.automl.search.journal import Journal
-from proofmark.automl.search.running import MODULE, TrialProcess
+from proofmark.automl.search.running import MODULE, TrialProcess, make_anew
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import Trial, hyperparameters
 from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
 from proofmark.launch.job import Launcher
-from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import Event, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
@@ -36,8 +35,7 @@ def examine(
 ) -> None:
     """Evaluate the best trial's weights, and write the result, or why there is none, to the journal."""
     directory = folder / FOLDER
-    remove(directory)  # of a driver that died in it
-    directory.mkdir()
+    make_anew(directory)  # a driver may have died in it
     graph = best.begun["graph"]
     spec = make_spec(
         directory,

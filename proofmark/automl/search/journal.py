@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from proofmark.automl.logs.event_types import JOURNAL_EVENTS
 from proofmark.errors import UsageError, harmless
+from proofmark.process.identity import ProcessIdentity
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.integrity.chain import LINK, ChainedLog, digest_of
 from proofmark.record.parts import FIRST, Seal
@@ -21,6 +23,10 @@ FILE, LOCK = "journal.jsonl", "driver.lock"
 
 PIECE = 1 << 16
 """Bytes that are read at once in search of the last line's end."""
+
+
+LINGER = 30.0
+"""Seconds that a lock is waited for whose holder's process has ended."""
 
 
 class Journal:
@@ -127,15 +133,27 @@ def faults(events: Iterable[Event]) -> list[str]:
 def hold(lock: int, folder: Path) -> None:
     """Have a folder alone, by its lock file, in which the one before has left the id of its process.
 
+    A driver that was killed while it started a process has left its lock to that, for as long as it takes to start.
+
     Raises:
         UsageError: another driver has it.
     """
+    deadline = time.monotonic() + LINGER
+    while not _locked(lock):
+        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+        named = holder.isdecimal()
+        if not named or time.monotonic() >= deadline or ProcessIdentity.of(int(holder)).lives():
+            who = f"process {holder}" if named else "another process"
+            raise UsageError(f"{folder}: {who} is searching there; only one driver at a time")
+        time.sleep(0.05)
+
+
+def _locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-        who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise UsageError(f"{folder}: {who} is searching there; only one driver at a time") from None
+        return False
+    return True
 
 
 def cut_torn_line(path: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 
 from proofmark.automl.logs.trial_log import epochs_of, events_of, outcome, unreadable
 from proofmark.automl.trial.spec import HANDED_OUT, LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
+from proofmark.errors import ProofmarkError
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
-from proofmark.launch.job_file import index_in
+from proofmark.launch.job_file import FILE, index_in, read_job
+from proofmark.launch.reattach import reattached
 from proofmark.process.scratch.own_directory import remove
 from proofmark.training.heartbeat import SETUP, Heartbeat, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
@@ -208,6 +210,20 @@ class TrialProcess:
         self._waiting = self._since if self._waiting is None else self._waiting
         waited = self._since - self._waiting
         return f"no node has run it for {waited:.0f} s" if waited > self._before_steps else None
+
+
+def make_anew(directory: Path) -> None:
+    """Make a trial's directory. Where that of an earlier driver lies there, which was killed, what it has started is
+    ended before: it may see only later that nobody speaks to it, and would write there, and remove what it finds.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    with contextlib.suppress(ProofmarkError, OSError):  # there is none, or nothing that says what it started
+        if (left := read_job(directory / FILE)).state() == "lost":
+            reattached(left).stop()
+    remove(directory)
+    directory.mkdir(parents=True)
 
 
 def tidy_up(spec: TrialSpec) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proofmark.automl.search.ahead import Made, Networks
-from proofmark.automl.search.running import TrialProcess
+from proofmark.automl.search.running import TrialProcess, make_anew
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State, Trial, folder_of
 from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Parent, TrialSpec
 from proofmark.errors import ProofmarkError
 from proofmark.launch.job import Launcher
-from proofmark.process.scratch.own_directory import remove
 
 OF_JOURNAL = ("event", "time", "clock", "previous", "device")
 """Fields of a `trial_begin` that another attempt does not take over."""
@@ -121,8 +120,7 @@ class Upcoming:
 
     def _ready(self, state: State, fields: dict[str, Any], ahead: bool) -> Ready:
         settings, directory = self._settings, self._folder / folder_of(fields["trial"], fields["attempt"])
-        remove(directory)  # of one that was ready when its driver died, and never began
-        directory.mkdir(parents=True)
+        make_anew(directory)  # one may have been ready there when its driver died, and never have begun
         spec = self._make_spec(
             directory,
             trial=fields["trial"],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from proofmark.automl.trial.failing import heard
 from proofmark.automl.trial.spec import LOG, LONGEST_LOG
-from proofmark.process.dictation import Dictation
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
+from proofmark.process.output.dictation import Dictation
 from proofmark.process.warm.modules import start_module
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.environment import declared_of

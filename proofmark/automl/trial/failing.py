@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proofmark.errors import ProofmarkError, first_line, in_a_line
-from proofmark.process.dictation import Dictation
+from proofmark.process.output.dictation import Dictation
 from proofmark.record.events.log import EventLog
 
 NO_MEMORY = ("out of memory", "allocate memory")

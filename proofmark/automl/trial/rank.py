@@ -25,7 +25,7 @@ from proofmark.process.memory import keep_freed
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter
-from proofmark.training.logs.rank_log import ISOLATED
+from proofmark.training.logs.ranks.rank_log import ISOLATED
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor import torch_extensions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from proofmark.automl.trial.failing import heard
 from proofmark.automl.trial.rank import DEADLINE, OWN_EVENTS
 from proofmark.automl.trial.spec import LOG, LONGEST_LOG
-from proofmark.process.dictation import Dictation
+from proofmark.process.output.dictation import Dictation
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.hardware.processor import usable_cores

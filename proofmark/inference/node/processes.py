@@ -127,7 +127,8 @@ class ProcessesHere:
         return self._worker.run(step, self._timeout, on_progress)
 
     def close(self) -> Ending:
-        """End the monitor, then the case's process."""
+        """End the case's process, and the monitor meanwhile."""
+        self._worker.dismiss()
         failure = self._monitor.stop() if self._monitor else None
         self._monitor = None
         lost = self._worker.close()

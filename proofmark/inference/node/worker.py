@@ -34,6 +34,10 @@ Progress = Callable[[dict[str, Any]], None]
 LOOK = 1.0
 """Seconds after which this process looks at what the engine keeps, though nobody says anything."""
 
+STANDSTILL = 5.0
+"""Seconds between two looks after which this process has stood still, as in a job that is suspended: its child may have
+done so too."""
+
 SILENCE = 5.0
 """Seconds after which a child that says nothing is told to be still at its step."""
 
@@ -103,12 +107,14 @@ class CaseWorker:
             WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds, was silent for too long or
                 answered rubbish.
         """
-        begun = last_heard = time.monotonic()
+        begun = last_heard = looked = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
         too_long = f"took longer than the {deadline - begun:g} s of --step-timeout and was ended"
         self._send({"step": step})
         self._listener.begin()
         while True:
+            before, looked = looked, time.monotonic()
+            self._listener.excuse(looked - before - STANDSTILL)
             left = self._listener.limit - self._listener.silence
             if full := self._quota.exceeded():
                 self.kill()
@@ -138,12 +144,15 @@ class CaseWorker:
                 self._end_hung(too_long)
             on_progress(answer)
 
+    def dismiss(self) -> None:
+        """Have the child leave by itself, without waiting for that."""
+        self._send({"step": None})
+
     def close(self) -> str | None:
-        """Let the child leave by itself, then end whatever it has left behind; why no result of it counts.
+        """Wait until the dismissed child has left, then end whatever it has left behind; why no result of it counts.
 
         What its engine laid down since anybody looked goes at once: whoever comes after it needs the disk.
         """
-        self._send({"step": None})
         self.child.has_ended(within=10)
         self.kill()
         full = self._quota.exceeded(at_once=True)

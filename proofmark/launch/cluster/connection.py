@@ -26,6 +26,13 @@ QUIET = 8.0
 """Seconds without a heartbeat after which a user is told, and a host is at fault if something goes wrong elsewhere:
 fewer than the others get to end then."""
 
+LOOKS, EVERY = 80, 0.25
+"""How often it is looked whether a process has ended whose output has, and seconds that a look takes. Looks are
+counted, not seconds: while this machine stood still nobody could hear of its end."""
+
+LAST_WORDS = 1.0
+"""Seconds for the last of its errors to be read; another process may hold their pipe."""
+
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks, and that are kept of errors."""
 
@@ -228,7 +235,8 @@ class Connection:
             self._process.stdin.write(frame)
             await self._process.stdin.drain()
         except (ConnectionError, RuntimeError):
-            await asyncio.wait(self._tasks[1:2], timeout=3)  # the listener knows better why
+            # the listener knows better why
+            await asyncio.wait(self._tasks[1:2], timeout=LOOKS * EVERY + 2 * LAST_WORDS)
             raise HostError(self.lost or "the connection was cut") from None
 
     async def _listen_to_errors(self) -> None:
@@ -239,9 +247,11 @@ class Connection:
     async def _why_ended(self) -> str:
         """What the process that led to the far end complained of, else its exit code, where it passes one on."""
         assert self._process
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), 1)
-        await asyncio.wait(self._tasks[:1], timeout=1)  # for the last of its errors; another may hold the pipe
+        for _ in range(LOOKS):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), EVERY)
+                break
+        await asyncio.wait(self._tasks[:1], timeout=LAST_WORDS)
         code = self._process.returncode
         if reason := self._stderr_line():
             return reason

@@ -22,8 +22,11 @@ from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
 from proofmark.process.lifetime import MARK
 
-PATIENCE = 10.0
+PATIENCE = 20.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
+
+LONGEST = 1.0
+"""Seconds between two looks that count: while this machine stood still nobody listened to what the nodes said."""
 
 FETCHING = 3600.0
 """Seconds that what a job left may take to come home."""
@@ -223,19 +226,21 @@ class ClusterHandle(Handle):
         is lost, `LAST_WORDS` for what is still on its way. Only then is it said who was lost.
         """
         failed_at = first_end = None
+        now, looked = 0.0, time.monotonic()
         while not self._heed_stop():
-            now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
+            now, looked = now + min(time.monotonic() - looked, LONGEST), time.monotonic()
+            ended = [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
             self._silences.look(links)
-            first_end = first_end or (now if 0 in ended else None)
-            if first_end and now - first_end > self._job.ending:
+            first_end = now if first_end is None and 0 in ended else first_end
+            if first_end is not None and now - first_end > self._job.ending:
                 self._give_up([link for link in links if link.connection.logs.ended is None])
             lost = [link for link in links if link.connection.lost and link.connection.logs.ended is None]
             lost += [link for link in links if link.connection.logs.incomplete and link.connection.logs.ended == 0]
             if all(code == 0 for code in ended) and not lost:
                 return "succeeded"
             if taken or lost or any(ended):
-                failed_at = failed_at or now
+                failed_at = now if failed_at is None else failed_at
                 over = taken or lost or None not in ended
                 if now - failed_at > (LAST_WORDS if over else PATIENCE):
                     self._name_the_lost(links, taken)

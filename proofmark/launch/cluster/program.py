@@ -10,7 +10,11 @@ from pathlib import Path
 
 _FAR_END = ("protocol", "caches", "child", "store", "facts", "run", "server")
 
-SHARED = ("proofmark.process.scratch.own_directory", "proofmark.process.versions")
+SHARED = (
+    "proofmark.process.between_programs",
+    "proofmark.process.scratch.own_directory",
+    "proofmark.process.versions",
+)
 """What the far end needs that others use too."""
 
 MODULES = (*SHARED, *(f"proofmark.launch.far_end.{name}" for name in _FAR_END))

@@ -12,12 +12,17 @@ import subprocess
 import time
 from pathlib import Path
 
+from proofmark.process.between_programs import wait_between_programs
+
+BETWEEN = 5.0
+"""Seconds that a process which is becoming another program is waited for, to see whether it bears a mark."""
+
 
 class Child:
     """A process that was started, and all that it starts: those have its mark in their environment."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
-        self._process, self._mark = process, f"={mark}\0".encode()
+        self._process, self._mark = process, mark
 
     def has_ended(self) -> bool:
         """Whether the process has ended; its id stays taken until it is waited for."""
@@ -55,14 +60,19 @@ class Child:
         if self._process.returncode is None:  # reaped, its id might be another's
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        for _ in range(50):
-            found = [pid for pid in processes() if pid != os.getpid() and self._mark in _environment(pid)]
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if not found:
-                return
-            time.sleep(0.02)
+        kill_marked(self._mark)
+
+
+def kill_marked(mark: str) -> None:
+    """Kill whatever carries a mark, until two looks find none: one may start another while it is looked for."""
+    for _ in range(50):
+        found = carrying(mark) or carrying(mark)
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
 
 
 def processes() -> list[int]:
@@ -70,8 +80,18 @@ def processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
+def carrying(mark: str) -> list[int]:
+    """Processes of the host, apart from this one, that have a mark in their environment."""
+    value = f"={mark}\0".encode()
+    return [pid for pid in processes() if pid != os.getpid() and value in _environment(pid)]
+
+
 def _environment(pid: int) -> bytes:
+    environment = Path(f"/proc/{pid}/environ")
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
+        found = environment.read_bytes()
+        if not found and wait_between_programs(pid, time.monotonic() + BETWEEN):
+            found = environment.read_bytes()
+        return found
     except OSError:  # gone, or another user's
         return b""

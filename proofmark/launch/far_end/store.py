@@ -78,7 +78,7 @@ class Store:
             compiled = Path(parent, COMPILED)
             if COMPILED in folders and not compiled.is_symlink():
                 folders.remove(COMPILED)
-                aside = _beside(compiled)
+                aside = _beside(self.tree.with_name(COMPILED))  # out of what another session looks through
                 with contextlib.suppress(FileNotFoundError):  # another session was faster
                     compiled.rename(aside)
                 remove(aside)

@@ -35,6 +35,10 @@ POLL, LONGEST, GROWTH = 2.0, 15.0, 1.5
 HEED = 0.2
 """Seconds until it is noticed what `salloc` says."""
 
+COMPLETING = 60.0
+"""Seconds that a job gets to free its nodes before it is told how it ended: Slurm's own limit for processes that don't
+heed its SIGKILL."""
+
 TRIES = 5
 """How often it is asked which nodes a job has got."""
 
@@ -62,6 +66,7 @@ class Slurm:
         self._holder: LocalProcess | None = None
         self._reader: asyncio.Task[None] | None = None
         self._said, self._job = "", ""
+        self._named_by: float | None = None
 
     async def take(self, count: int, tell: Tell) -> list[Node]:
         """Queue up, tell how that goes, and find out where the nodes are.
@@ -69,7 +74,7 @@ class Slurm:
         Raises:
             HostError: Slurm refuses the job.
         """
-        self._said, self._job = "", ""
+        self._said, self._job, self._named_by = "", "", None
         self._holder = await LocalProcess.start(
             self._allocate(count), stdin=PIPE, stderr=PIPE, before=die_with_parent(END)
         )
@@ -127,9 +132,17 @@ class Slurm:
             return None
         if self._reader:
             await self._reader  # for its last words
-        state = re.search(r"JobState=(\S+)", await _output("scontrol", "show", "job", "-o", self._job))
         since = _GRANTED.split(self._said)[-1]
-        return f"Slurm ended job {self._job} ({state[1] if state else 'gone'}): {_short(since)}"
+        return f"Slurm ended job {self._job} ({await self._state()}): {_short(since)}"
+
+    async def _state(self) -> str:
+        """How the job ended: until its nodes are free Slurm says COMPLETING of each, however it ended."""
+        self._named_by = self._named_by or time.monotonic() + COMPLETING
+        while state := re.search(r"JobState=(\S+)", await _output("scontrol", "show", "job", "-o", self._job)):
+            if state[1] != "COMPLETING" or time.monotonic() >= self._named_by:
+                return state[1]
+            await asyncio.sleep(HEED)
+        return "gone"
 
     def _allocate(self, count: int) -> list[str]:
         cluster = self._cluster

@@ -19,7 +19,7 @@ from proofmark.launch.job_file import JobFile, Status
 from proofmark.launch.ray.driver_process import ANSWERS, Asked
 from proofmark.launch.ray.task import HERE, Heard
 from proofmark.process.environment import handed_on, passing, tidy_environment
-from proofmark.process.lifetime import marked
+from proofmark.process.lifetime import MARK, WITHIN, marked
 
 RETRIES = 3
 """How often Ray runs a task again whose node is gone. Those that its memory monitor killed it runs without end."""
@@ -214,10 +214,9 @@ class RayHandle(Handle):
 
 
 def _orders(job: Job) -> dict[str, Any]:
-    mark = secrets.token_hex(16)
     layout = HostLayout(f"{HERE}/run", f"{HERE}/code", f"{HERE}/cache", None)
     given = handed_on(tidy_environment(Path(layout.cache_dir)), passing())
-    environment = {**given, **marked(mark), "PYTHONPATH": layout.code}
+    environment = {**given, **marked(""), "PYTHONPATH": layout.code}  # each execution draws a mark of its own
     return {
         "module": job.module,
         "environment": environment,
@@ -225,5 +224,5 @@ def _orders(job: Job) -> dict[str, Any]:
         "leaves": list(job.leaves),
         "results": list(job.results),
         "beats": list(job.beats),
-        "mark": mark,
+        "marks": (MARK, WITHIN),
     }

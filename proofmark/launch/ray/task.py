@@ -5,14 +5,16 @@ Both are sent by value, with the far end's modules: a node needs Ray and what th
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import queue
+import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.far_end.run import Run
@@ -71,44 +73,62 @@ def run_job(
 ) -> dict[str, Any]:
     """Run a job's agent to its end, on whichever node this is; its exit code, and what it leaves.
 
-    The folder that all of it is in is the agent's directory for temporary files: should this process be killed, the
-    agent's standard input closes, and it removes that.
+    All of it is in one folder, which is the agent's directory for temporary files too.
 
     Args:
-        orders: module, environment, spec, leaves, results, beats (files that are renewed in place) and mark.
+        orders: module, environment, spec, leaves, results, beats (files that are renewed in place) and marks: the
+            variables by which processes are known, of which the first is this execution's own.
         code: files of Python packages, by their paths.
         brought: files that the job reads, by their names.
     """
-    folder = temporary_directory({})
-    logs = folder / "run" / "noderank0"
-    _lay_out(folder / "code", code)
-    _lay_out(folder / "run" / "brought", brought)
-    environment = {key: value.replace(HERE, str(folder)) for key, value in orders["environment"].items()}
     frames: queue.SimpleQueue[tuple[str, bytes | None, dict[str, Any]]] = queue.SimpleQueue()
-    run = Run(logs, orders["leaves"], lambda kind, body=None, **fields: frames.put((kind, body, fields)))
+    mark = os.urandom(16).hex()  # not the job's: what ends one execution is not to end the next
+    with _own_folder(code, mark, orders["marks"]) as folder:
+        logs = folder / "run" / "noderank0"
+        _lay_out(folder / "run" / "brought", brought)
+        environment = {key: value.replace(HERE, str(folder)) for key, value in orders["environment"].items()}
+        environment[orders["marks"][0]] = mark
+        agent = [sys.executable, "-P", "-m", orders["module"], str(folder / "run" / "spec.json"), "0"]
+        spec = orders["spec"].replace(HERE, str(folder))
+        run = Run(logs, orders["leaves"], lambda kind, body=None, **fields: frames.put((kind, body, fields)))
+        try:
+            run.start([sys.executable, *APART, *agent], environment, folder / "code", spec, mark, folder)
+            code_of_exit = _attend(inbox, job, run, frames, [logs / name for name in orders["beats"]])
+            return {"code": code_of_exit, "files": dict(_left(logs, [*orders["leaves"], *orders["results"]]))}
+        finally:
+            run.end(patience=5.0)
+
+
+@contextlib.contextmanager
+def _own_folder(code: Mapping[str, bytes], mark: str, marks: Sequence[str]) -> Iterator[Path]:
+    """A folder with the code in it that is removed at the end, and by the reaper if this process is killed."""
+    folder = temporary_directory({})
+    reaper = None
     try:
-        run.start(
-            [
-                sys.executable,
-                *APART,
-                sys.executable,
-                "-P",
-                "-m",
-                orders["module"],
-                str(folder / "run" / "spec.json"),
-                "0",
-            ],
-            environment,
-            folder / "code",
-            orders["spec"].replace(HERE, str(folder)),
-            orders["mark"],
-            folder,
-        )
-        code_of_exit = _attend(inbox, job, run, frames, [logs / name for name in orders["beats"]])
-        return {"code": code_of_exit, "files": dict(_left(logs, [*orders["leaves"], *orders["results"]]))}
+        _lay_out(folder / "code", code)
+        reaper = _reaper(folder, mark, marks)
+        yield folder
     finally:
-        run.end(patience=5.0)
         remove(folder)
+        if reaper is not None:
+            reaper.close()
+
+
+def _reaper(folder: Path, mark: str, marks: Sequence[str]) -> IO[bytes]:
+    """Start what ends all that bears the mark, and removes the folder, once this pipe is closed: as it is when this
+    process is killed. It bears none itself, by which it would be ended before."""
+    unmarked = {key: value for key, value in os.environ.items() if key not in marks}
+    started = subprocess.Popen(
+        [sys.executable, "-P", "-m", "proofmark.launch.ray.reaper", str(folder), mark],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=unmarked | {"PYTHONPATH": str(folder / "code")},
+        start_new_session=True,
+    )
+    started.wait()  # until it is no child of this process any more
+    assert started.stdin is not None
+    return started.stdin
 
 
 def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) -> int:

@@ -61,6 +61,10 @@ class Listener:
             self._reached = f", last heard of in {message['phase']}: {message['step']}/{message['steps']}"
         self._heard, self._loaded = now, 0.0
 
+    def excuse(self, seconds: float) -> None:
+        """So many seconds of silence, where that is more than none, are not the child's."""
+        self._heard += max(0.0, seconds)
+
     @property
     def silence(self) -> float:
         """Seconds since the last sign."""

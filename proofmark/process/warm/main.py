@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from proofmark.process.between_programs import is_ending
 from proofmark.process.lifetime import MARK, NOBODY, WITHIN, die_with_parent
 from proofmark.process.warm.imports import CACHES
 
@@ -37,8 +38,9 @@ ENVIRONMENT_BEGINS = 47
 
 THREADS = "OMP_NUM_THREADS"
 
-CLEARED = 1.0
-"""Seconds in which a thread that has ended is no longer listed."""
+LOOKS, EVERY = 200, 0.005
+"""How often it is looked whether the threads that a library ends have begun to, and seconds between two looks. Looks
+are counted, not seconds: while the machine stood still no thread could end."""
 
 
 def import_all(modules: Sequence[str]) -> None:
@@ -64,16 +66,27 @@ def _is_closed(control: socket.socket) -> bool:
 def is_alone() -> bool:
     """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them.
 
-    A thread that was waited for is listed until the kernel has cleared it away, on a busy machine for some time.
+    A thread that was waited for is listed until the kernel has cleared it away, on a busy machine for some time: one
+    that has begun to end counts for none.
     """
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    deadline = time.monotonic() + CLEARED
-    while not (alone := len(os.listdir("/proc/self/task")) == 1) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return alone
+    for _ in range(LOOKS):
+        if threads() == 1:
+            return True
+        time.sleep(EVERY)
+    return False
+
+
+def threads(tasks: Path = Path("/proc/self/task")) -> int:
+    """How many of a process's threads go on."""
+    stats = list[bytes]()
+    for task in os.listdir(tasks):
+        with contextlib.suppress(OSError):  # it has ended
+            stats.append((tasks / task / "stat").read_bytes())
+    return sum(not is_ending(stat) for stat in stats)
 
 
 def serve(control: socket.socket) -> NoReturn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import yaml
 
 
@@ -11,7 +13,7 @@ def line_of(text: str, key: str) -> int:
     Of a text that is no YAML it is the line where reading ended; of one whose key is not there, the first.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _composed(text)
     except yaml.MarkedYAMLError as error:
         return error.problem_mark.line + 1 if error.problem_mark else 1
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -28,13 +30,19 @@ def lines_of(text: str, within: str = "") -> dict[str, int]:
     None of a text that is no YAML, or where there is no mapping.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _composed(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     found = _step(node, within) if within else (1, node, "")
     if found is None or not isinstance(found[1], yaml.MappingNode):
         return {}
     return {key.value: key.start_mark.line + 1 for key, _ in found[1].value if isinstance(key, yaml.ScalarNode)}
+
+
+@lru_cache(maxsize=1)
+def _composed(text: str) -> yaml.Node | None:
+    """The last text's nodes are kept: many keys of a large file may be asked for, one after another."""
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _step(node: yaml.Node | None, key: str) -> tuple[int, yaml.Node, str] | None:

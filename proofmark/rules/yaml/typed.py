@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from proofmark.errors import ConfigurationError, Problem
+from proofmark.errors import MOST, ConfigurationError, Problem, more_problems
 from proofmark.literal import literal
 from proofmark.names import hint, misspelled
 from proofmark.rules.yaml.strict import load_mapping
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound=BaseModel)
-
-MOST = 40
-"""Problems of a file that are told."""
 
 _SHOULD_BE = "Input should be "
 
@@ -78,8 +75,7 @@ def problems_of(
         elif detail["type"] != "value_error":
             message = f"{_expected(message)}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
-    more = len(found) - MOST
-    return problems + ([Problem(where, "", f"and {more} more problems")] if more > 0 else [])
+    return problems + more_problems(where, len(found) - MOST)
 
 
 def _expected(message: str) -> str:

@@ -16,7 +16,7 @@ from proofmark.record.provenance import Chip
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.digests import changed_since
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.outcome.checks import PLAN
 from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS

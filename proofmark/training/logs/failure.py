@@ -11,7 +11,7 @@ from signal import SIGABRT, SIGTERM
 from proofmark.literal import some
 from proofmark.record.events.log import Event, read_events
 from proofmark.training.heartbeat import SETUP
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.record import Failure
 

@@ -12,7 +12,7 @@ from proofmark.record.parts import Contention
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Host, Launched
 from proofmark.training.logs.monitors import monitoring
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import CONTENTION
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.monitoring.summary import Window, monitoring_of
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Monitoring, Series
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import MONITOR_FAILED, WATCHED
 
 NODES = 16

@@ -10,7 +10,7 @@ from proofmark.record.events.types import fields_of
 from proofmark.record.parts import Check, Identity
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.checks import (
     CLOCK,
     CLOSE,

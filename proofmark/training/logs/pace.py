@@ -6,7 +6,7 @@ import itertools
 
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import Rate
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 
 PARTS, SHORTEST, FEWEST = 5, 1.0, 10
 """In how many parts it is looked for, and the seconds and steps that each must have."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proofmark.record.events.log import Event, seconds_between
-from proofmark.training.logs.rank_figures import figures_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_figures import figures_of
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.record import Rates, Split
 
 SHORTEST = 1e-9

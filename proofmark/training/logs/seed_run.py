@@ -12,12 +12,12 @@ from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.events.types import fields_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
-from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.hosts import contention_of, of_hosts
 from proofmark.training.logs.outside import examination_of, least_seconds, outside_checks, standing, tells_closely
 from proofmark.training.logs.pace import pace_of
-from proofmark.training.logs.rank_figures import figures_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.handed_out import Evaluations, handed_out, tokens_per_item
+from proofmark.training.logs.ranks.rank_figures import figures_of
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.logs.run_durations import SinceBegin, durations, rates_of
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.examined import Examination, Standing

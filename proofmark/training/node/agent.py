@@ -18,19 +18,21 @@ from pathlib import Path
 import psutil
 
 from proofmark.launch.spec import temporary_of
-from proofmark.process.capped_log import CappedLog
-from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, tidy_at_exit
+from proofmark.process.output.capped_log import CappedLog
+from proofmark.process.output.dictation import Dictation
 from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.process.scratch.quota import Quota
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
+from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
 from proofmark.training.drawn_steps import draw
 from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
+from proofmark.training.node.network import choose_interface, resolved
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.rendezvous import alone
@@ -51,6 +53,12 @@ FED = ("init", "data", "evaluation")
 
 ELSEWHERE = 5.0
 """Seconds that other nodes get to name their ranks at fault, when all of this one's wait."""
+
+AWAKE = 3.0
+"""Between two looks at what ranks say, no more time than so many times the usual counts as their silence."""
+
+SHOWING = 10.0
+"""Seconds that they get to print where they are: by their stacks it is told who waits, and who is waited for."""
 
 FACTOR = 3.0
 """A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
@@ -121,7 +129,9 @@ def _arguments(spec: TrainingSpec, node: int) -> list[str]:
     if spec.master is None:
         network = alone()
     else:
-        address, port = spec.master
+        address, port = resolved(spec.master[0]), spec.master[1]
+        if spec.nnodes > 1:
+            choose_interface(address)
         static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
         network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static, "--log-dir", os.devnull]
     return [*network, "--nproc-per-node", str(spec.nproc), "-m", "proofmark.training.ranks.rank", *sys.argv[1:3]]
@@ -166,7 +176,7 @@ class Watch:
         self.log.write("stopped")
         self.end_ranks()
         self.feeders.end()
-        self.monitor.stop()
+        self.monitor.stop(patience=5)  # nobody waits for what it saw
         self.end_outputs()
         self.clear()
         remove_own_temporary_directory()
@@ -175,18 +185,25 @@ class Watch:
     def heartbeats(self) -> None:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
         before: dict[int, Heartbeat] = {}
+        every, silent, looked = min(1.0, self._timeout / 4, self._setup_timeout / 4), dict[int, float](), 0.0
         while True:
-            time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
+            time.sleep(every)
             if self._is_full():
                 return
             found = {rank: heartbeat for rank in self._ranks if (heartbeat := self._heartbeat(rank)) is not None}
             now = time.monotonic()
+            # where this process stood still, as in a job that is suspended, its ranks may have done so too
+            awake, looked = min(now - looked, AWAKE * every), now
+            for rank, heartbeat in found.items():
+                goes_on = heartbeat == before.get(rank)
+                silent[rank] = silent[rank] + awake if goes_on else min(now - heartbeat.since, awake)
             for rank, heartbeat in before.items():
                 taken = found[rank].since - heartbeat.since if rank in found else 0.0
                 self._longest[heartbeat.phase] = max(self._longest.get(heartbeat.phase, 0.0), taken)
             before = found
             watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._lives(rank)}
-            if watched and all(now - heartbeat.since > self._patience(heartbeat) for heartbeat in watched.values()):
+            hang = watched and all(silent[rank] > self._patience(heartbeat) for rank, heartbeat in watched.items())
+            if hang and not any(map(self._has_died, watched)):  # else torchrun tells of that
                 self._end_hung(watched, now)
                 return
 
@@ -209,11 +226,9 @@ class Watch:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
         before = {rank: self.outputs[rank].received for rank in heartbeats}
+        ask_for_stacks(filter(None, map(self._process, heartbeats)), SHOWING)
         for rank in heartbeats:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if pid := self._process(rank):
-                    os.kill(pid, signal.SIGUSR1)
-        time.sleep(1)
+            self.outputs[rank].catch_up()
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
         position = {
             rank: (heartbeat.step, PHASES.index(heartbeat.phase), waits(stacks[rank]))
@@ -268,6 +283,13 @@ class Watch:
             return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
+
+    def _has_died(self, rank: int) -> bool:
+        """Whether a rank that this process has started has ended, and torchrun has not looked yet."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if pid := self._started.get(rank):
+                return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        return False
 
     def _heartbeat(self, rank: int) -> Heartbeat | None:
         return read_heartbeat(self._directory / f"rank{rank}.heartbeat")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ import psutil
 from proofmark.process.child import cause_of_death
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group, wait_without_reaping
+from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.modules import start_module
 from proofmark.process.warm.process import Forked
 from proofmark.record.events.log import EventLog
@@ -37,8 +36,8 @@ ENDING = 10.0
 OWN = {"OMP_NUM_THREADS": "1"}
 """A feeder loads in one thread, or in workers: the cores are its rank's."""
 
-SHOWING = 0.5
-"""Seconds that they get to print where they are."""
+SHOWING = 10.0
+"""Seconds that they get to print where they are, where they have not at once."""
 
 Process = subprocess.Popen[bytes] | Forked
 
@@ -129,10 +128,7 @@ class Feeders:
             pid for rank in ranks if rank in self._counts for pid in self._counts[rank].processes or [self._process.pid]
         ]
         shown = dict.fromkeys(pid for each in first for pid in (each, *_forked_by(each)))
-        for pid in filter(_shows_stacks, shown):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGUSR1)
-        time.sleep(SHOWING if shown else 0)
+        ask_for_stacks(filter(_shows_stacks, shown), SHOWING)
 
     def end(self) -> None:
         """End them, now that no rank runs. A second time does nothing."""

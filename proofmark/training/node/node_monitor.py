@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.monitoring.watch import Watch
+from proofmark.monitoring.watch import ENDING, Watch
 from proofmark.record.events.log import EventLog
 from proofmark.training.outcome.event_types import MONITOR_FAILED
 from proofmark.training.spec import TrainingSpec
@@ -29,11 +29,12 @@ class NodeMonitor:
         except Exception as error:  # noqa: BLE001 (whatever it is, the training goes on)
             self._tell(f"the monitor could not be started: {type(error).__name__}: {error}")
 
-    def stop(self) -> None:
-        """End it, and write down what was wrong with it. Any thread may ask, any number of times."""
+    def stop(self, patience: float = ENDING) -> None:
+        """End it, by force after so many seconds, and write down what was wrong with it. Any thread may ask, any number
+        of times."""
         with self._lock:
             process, self._process = self._process, None
-            trouble = process.stop() if process else None
+            trouble = process.stop(patience) if process else None
             if trouble:
                 self._tell(trouble)
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from proofmark.launch.rank_result import RankResult
 from proofmark.record.events.log import read_events
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 
 

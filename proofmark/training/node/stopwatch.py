@@ -9,7 +9,7 @@ from time import monotonic  # by name, before a vendor's monitor code is there: 
 
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import Event, EventLog
-from proofmark.training.logs.tail import Tail
+from proofmark.training.logs.ranks.tail import Tail
 from proofmark.training.outcome.event_types import CONTENTION, WATCHED
 
 BEGIN, EVALUATION, END = "train_begin", "evaluation", "train_end"

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from proofmark.errors import reason
 from proofmark.training.ranks.model.strategy import Place
 
 EVERY, LATER = 10, 100
@@ -36,11 +37,23 @@ class CommunicationMeter:
     def __init__(self, model: torch.nn.Module, place: Place) -> None:
         self._replica: Any = model
         self._world, self._device = place.world, place.device
-        ddp = isinstance(model, DistributedDataParallel)
-        self.reason = None if ddp else "not measured with fsdp, which exchanges all along a step"
+        self.reason: str | None = "not measured with fsdp, which exchanges all along a step"
+        if isinstance(model, DistributedDataParallel):
+            self.reason = self._lacks_clock() if self._world > 1 else None
         self._seconds = self._of = 0.0
         self._steps = 0
         self._spans: list[tuple[Moment, Moment]] | None = None
+
+    def _lacks_clock(self) -> str | None:
+        """Why its device's events tell no time, which they need not; None where they do."""
+        try:
+            begin, end = self._now(), self._now()
+            if not isinstance(end, int):
+                end.synchronize()
+            self._between(begin, end)
+        except RuntimeError as error:
+            return f"not measured: the device's events tell no time: {reason(error)}"
+        return None
 
     def totals(self) -> dict[str, Any] | None:
         """Seconds of communication `of` seconds of compute on so many `steps`; None where there is only one rank."""

@@ -24,11 +24,12 @@ from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.logs.gist import raised
-from proofmark.training.logs.rank_log import ISOLATED
+from proofmark.training.logs.ranks.rank_log import ISOLATED
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.contract import Vendor, lacks_torch
 from proofmark.vendor.environment import require
+from proofmark.vendor.hardware.devices import limits_to_all
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
 
@@ -99,6 +100,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     name, vendor = f"{config.suite}/{config.case}", found.vendor
     require(found.directory, name)
     adapter = found.training_adapter(name)
+    os.environ.update(limits_to_all(vendor))
     device = _device_of(vendor, spec.vendor)
     use_tf32(config.precision == "tf32")
     world = spec.nnodes * spec.nproc
@@ -106,7 +108,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     for end in (feeder, requests):
         end.set_inheritable(False)
     fed, evaluated = Fed(feeder, config, world, spec.seed), Requested(requests, AHEAD)
-    for supply in (fed, evaluated) if device.type != "cpu" else ():
+    for supply in (fed, evaluated) if device.type != "cpu" and _pins_memory() else ():
         supply.pin()
     place = _meet(spec, rank, device)
     trainer = Trainer(case, Data(fed, evaluated), config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
@@ -117,6 +119,17 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
     log.write("rank_end", rank=rank)
     dist.destroy_process_group()
+
+
+def _pins_memory() -> bool:
+    """Whether the device's part of torch can, which it need not."""
+    import torch
+
+    try:
+        torch.empty(1).pin_memory()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _device_of(vendor: Vendor, name: str) -> torch.device:

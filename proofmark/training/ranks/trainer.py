@@ -105,8 +105,9 @@ class Trainer:
         self.log.write("init_end")
         with heap_left_alone():
             at = self.position
-            self.log.write("train_begin", steps=at.steps, samples=at.samples, **self._clock.before())
+            # first: who hears of it may be given this processor, and the time until it is given back is training's too
             self._clock.start()
+            self.log.write("train_begin", steps=at.steps, samples=at.samples, **self._clock.before())
             reached = self.honest and self._train()
             last = self._last_weights() if reached and self.goal.leaves_weights else {}
         self._account.write_totals("train_end", converged=reached, **last)

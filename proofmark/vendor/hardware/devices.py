@@ -55,6 +55,18 @@ def assign(vendor: Vendor, worker: int) -> Assignment:
     return Assignment({variable: name} if variable else {}, usable_indices(vendor)[worker])
 
 
+def limits_to_all(vendor: Vendor) -> dict[str, str]:
+    """What has a process see all of the vendor's devices, and no others: one that is divided, or does not answer, may
+    be counted by the runtime and not by the vendor.
+
+    Nothing where the user has said which, or there is no such variable.
+    """
+    variable = vendor.visible_devices_variable
+    if variable is None or variable in os.environ:
+        return {}
+    return {variable: ",".join(usable_devices(vendor))}
+
+
 def no_device(name: str, vendor: Vendor, where: str) -> str:
     """Say that a vendor has no device here, and what was looked for and found, a line each."""
     looked_for = vendor.devices_sought() or ["the vendor does not say (devices_sought())"]

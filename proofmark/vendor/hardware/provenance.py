@@ -180,7 +180,8 @@ def foreign_files(directory: Path) -> list[Problem]:
 
 
 def _kernels(directory: Path) -> list[Problem]:
-    links = (path for path in directory.rglob("*") if path.is_symlink())
+    paths = (Path(folder, name) for folder, *entries in os.walk(directory) for name in (*entries[0], *entries[1]))
+    links = (path for path in paths if os.path.islink(path))  # of a path that is too long it is False
     led = [(path, os.path.realpath(path)) for path in links]
     what = "leads to {}, which is the kernel's: expected files of the package"
     return [Problem(str(path), "", what.format(end)) for path, end in sorted(led) if end.startswith(KERNELS)]

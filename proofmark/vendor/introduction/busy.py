@@ -15,8 +15,9 @@ def busy_devices(vendor: Vendor) -> list[str]:
     monitor = vendor.monitor() if vendor.visible_devices_variable else None
     if monitor is None:
         return []
+    own = {device.index for device in vendor.devices()}  # the machine's others may be somebody's
     try:
-        return [problem for reading in monitor.sample() if (problem := _wrong_with(reading))]
+        return [why for reading in monitor.sample() if reading.device in own and (why := _wrong_with(reading))]
     finally:
         monitor.close()
 

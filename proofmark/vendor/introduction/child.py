@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import ProofmarkError, named
+from proofmark.process.answering.line import write_line
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.vendor.adapter import adapted_steps
@@ -47,7 +48,7 @@ def main() -> None:
     orders = json.loads(sys.stdin.buffer.readline())
 
     def send(**line: Any) -> None:
-        os.write(descriptor, (json.dumps(line, default=repr) + "\n").encode())
+        write_line(descriptor, line, default=repr)
 
     def note(what: str) -> None:
         send(asking=what)
@@ -153,4 +154,4 @@ def _sought(vendor: Vendor) -> list[str]:
 
 if __name__ == "__main__":
     main()
-    leave(0)
+    leave(0, has_others_objects=True)

@@ -13,7 +13,7 @@ SESSION = "inference/edits_its_record/record.json: it was changed by somebody el
 
 DAEMON = """
 import pathlib, sys, time
-record, end = pathlib.Path(sys.argv[1]), time.monotonic() + 60
+record, end = pathlib.Path(sys.argv[1]), time.monotonic() + 600
 while not record.exists() and time.monotonic() < end:
     time.sleep(0.01)
 record.write_text(record.read_text().replace('"accuracy"', '"Accuracy"', 1))

@@ -19,7 +19,7 @@ class InferModel(honest.InferModel):
             os.chdir("/")
             if os.fork() == 0:
                 os.setpgid(0, 0)
-                program = "import time; time.sleep(120)  # left by a cheat of the corpus"
+                program = "import time; time.sleep(1200)  # left by a cheat of the corpus"
                 os.execve(sys.executable, [sys.executable, "-c", program], {})
             os._exit(0)
         os.wait()

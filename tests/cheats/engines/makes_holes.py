@@ -19,4 +19,4 @@ class InferModel(honest.InferModel):
             path = Path(os.environ["HOME"]) / f"{number}"
             path.touch()
             os.truncate(path, 1 << 35)
-        time.sleep(3)  # somebody looks
+        time.sleep(60)  # somebody looks, and ends it

@@ -23,4 +23,4 @@ class InferModel(honest.InferModel):
                 os.close(folder)
                 folder = below
             os.close(folder)
-        time.sleep(3)  # somebody looks
+        time.sleep(60)  # somebody looks, and ends it

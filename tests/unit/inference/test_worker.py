@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -17,16 +18,23 @@ import pytest
 
 from proofmark.inference.node import worker
 from proofmark.inference.node.worker import CaseWorker, WorkerLost, WorkerSpec
-from proofmark.process import capped_log
 from proofmark.process import child as child_module
+from proofmark.process.answering import pipe, silence
 from proofmark.process.answering.silence import Patience
 from proofmark.process.lifetime import MARK
+from proofmark.process.output import capped_log
+from proofmark.process.scratch import quota
+from tests.waiting import PATIENCE as WAITING
+from tests.waiting import name_of, until
 
 PATIENCE = Patience()
+PATIENCE_FOR_ONE = 600.0
+"""Seconds of silence, more than any machine takes and less than a job is suspended for."""
 
 CHILD = """
 import faulthandler, json, os, signal, subprocess, sys, time
 faulthandler.register(signal.SIGUSR1, all_threads=True)
+open(os.path.join(os.environ["WORKER"], "up"), "w").close()
 out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
 def say(**message): out.write((json.dumps(message) + "\\n").encode())
 spec = json.loads(sys.stdin.readline())
@@ -64,8 +72,8 @@ for line in sys.stdin:
         time.sleep(60)
     if what in ("loading", "waiting"):
         say(alive="calls")
-        for _ in range(int(how)):
-            time.sleep(0.25)
+        while not os.path.exists(how):
+            time.sleep(0.05)
             say(alive=what)
     if what == "long": say(outcome={"status": "done", "reason": "x" * int(how)})
     else: say(outcome={"status": "done", "case": spec["case_class"]})
@@ -80,6 +88,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for folder in ("proofmark", "proofmark/inference", "proofmark/inference/node"):
         (tmp_path / folder / "__init__.py").write_text("")
     (tmp_path / "proofmark/inference/node/worker_main.py").write_text(CHILD)
+    monkeypatch.setattr(child_module, "STACKS", WAITING)  # on a busy machine it takes a while to write them
     made: list[CaseWorker] = []
 
     def start(
@@ -111,10 +120,12 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     "size, expected", [(1 << 19, None), (1 << 21, "the engine's process filled its own directory")]
 )
 def test_what_was_laid_down_at_the_very_end_is_looked_at_too(
-    make: Any, tmp_path: Path, size: int, expected: str | None
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, expected: str | None
 ) -> None:
+    monkeypatch.setattr(quota, "EVERY", 1e9)  # at the beginning, and then not before the end
     worker = make(config={"host": {"scratch_limit": 1 / 1024}})
-    worker.run("fill:" + str(size), 30, lambda _: None)
+    worker.run("fill:" + str(size), WAITING, lambda _: None)
+    worker.dismiss()
     lost = worker.close()
     assert lost is None if expected is None else expected in lost
     assert (tmp_path / "own").exists() is (expected is None), "whoever comes after it needs the disk"
@@ -132,12 +143,15 @@ def living(directory: Path) -> list[psutil.Process]:
     return found
 
 
-def gone(directory: Path, seconds: float = 5) -> bool:
+def names(directory: Path) -> set[str]:
+    """Of those processes."""
+    return {name_of(process) for process in living(directory)}
+
+
+def gone(directory: Path) -> bool:
     """Whether all of them end in time: a killed process takes a moment."""
-    deadline = time.monotonic() + seconds
-    while living(directory) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not living(directory)
+    until(lambda: not living(directory), "their end")
+    return True
 
 
 def nothing(message: dict[str, Any]) -> None:
@@ -236,6 +250,7 @@ def test_a_hang_is_told_with_where_it_was(
     make: Any, tmp_path: Path, doing: str, patience: Patience, option: str
 ) -> None:
     child = make(patience=patience)
+    until((tmp_path / "up").exists, "it to begin")
     with pytest.raises(WorkerLost, match=rf"gave no sign of life for \d+ s and was ended \({option}\)") as lost:
         child.run(f"stops:{doing}", None, nothing)
     for expected in (lost.value.detail or "", (tmp_path / "worker.log").read_text()):
@@ -251,24 +266,58 @@ def test_a_hang_of_more_loaders_than_cores_says_so(make: Any) -> None:
         child.run("stops:calls", None, nothing)
 
 
-def test_a_loader_that_works_on_a_batch_does_not_hang_and_one_that_sleeps_does(make: Any) -> None:
-    child, told = make(patience=Patience(hang=2, setup=60)), list[dict[str, Any]]()
-    assert child.run("loading:16", None, told.append)["status"] == "done"
+def test_a_loader_that_works_on_a_batch_does_not_hang_and_one_that_sleeps_does(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that only its signs move: how long they take to come is the machine's."""
+    now, enough = [0.0], tmp_path / "enough"
+    monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def heard(message: dict[str, Any]) -> None:
+        now[0] += 0.25 if message.get("alive") in silence.OF_A_LOADER else 0.0
+        if now[0] >= 4:
+            enough.touch()
+
+    child = make(patience=Patience(hang=2, setup=60))
+    assert child.run(f"loading:{enough}", None, heard)["status"] == "done"
     with pytest.raises(
         WorkerLost, match=r"\(--hang-timeout\); its data loader gave no batch, and nothing computed for it"
     ):
-        child.run("waiting:1000", None, told.append)
+        child.run("waiting:for ever", None, heard)
+
+
+def test_a_job_that_was_suspended_does_not_hang(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its process is slower to speak again than this one is to look."""
+    later, go_on = [0.0], tmp_path / "go on"
+    for module in (worker, silence, pipe):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + later[0]))
+
+    monkeypatch.setattr(worker, "SILENCE", 0.1)
+
+    def heard(message: dict[str, Any]) -> None:
+        if not later[0]:
+            later[0] = 3600.0
+            threading.Timer(0.5, go_on.touch).start()
+
+    child = make(patience=Patience(setup=PATIENCE_FOR_ONE))
+    assert child.run(f"until:{go_on}", None, heard)["status"] == "done"
 
 
 @pytest.mark.parametrize("sign", ["loading", "waiting"])
 def test_a_loader_that_gives_no_batch_is_told_to_be_still_at_its_step(
-    make: Any, monkeypatch: pytest.MonkeyPatch, sign: str
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
 ) -> None:
     monkeypatch.setattr(worker, "LOOK", 0.05)
     monkeypatch.setattr(worker, "SILENCE", 0.1)
     told: list[dict[str, Any]] = []
-    make().run(f"{sign}:4", None, told.append)
-    assert sum("silent" in message for message in told) >= 2
+
+    def heard(message: dict[str, Any]) -> None:
+        told.extend([message] if "silent" in message else [])
+        if len(told) == 2:
+            (tmp_path / "enough").touch()
+
+    make().run(f"{sign}:{tmp_path / 'enough'}", None, heard)
+    assert {message["silent"] for message in told} == {f"{sign}:{tmp_path / 'enough'}"}
 
 
 @pytest.mark.quiet
@@ -282,10 +331,7 @@ def test_each_step_begins_with_what_may_take_long(make: Any) -> None:
 def test_grandchildren_end_too(make: Any, tmp_path: Path, end: str) -> None:
     child = make()
     child.run("grandchild", None, nothing)
-    deadline = time.monotonic() + 10  # in the middle of its start it has no environment yet
-    while len(living(tmp_path)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(living(tmp_path)) == 2
+    until(lambda: len(living(tmp_path)) == 2, "both")  # in the middle of its start it has no environment yet
     getattr(child, end)()
     assert gone(tmp_path)
 
@@ -294,7 +340,7 @@ def test_grandchildren_end_too(make: Any, tmp_path: Path, end: str) -> None:
 def test_a_daemon_in_a_session_of_its_own_ends_too(make: Any, tmp_path: Path, end: str) -> None:
     child = make()
     child.run("daemon", None, nothing)
-    assert {process.name() for process in living(tmp_path)} > {"sleep"}
+    until(lambda: names(tmp_path) > {"sleep"}, "its daemon")
     if end == "die":
         with pytest.raises(WorkerLost):
             child.run("signal:SIGSEGV", None, nothing)
@@ -307,7 +353,7 @@ def test_a_daemon_of_another_child_lives_on(make: Any, tmp_path: Path) -> None:
     one, other = make(), make()
     one.run("daemon", None, nothing)
     other.close()
-    assert "sleep" in {process.name() for process in living(tmp_path)}
+    until(lambda: "sleep" in names(tmp_path), "the other's daemon")
     one.close()
 
 
@@ -394,18 +440,12 @@ def test_what_came_last_can_be_read_at_any_time(tmp_path: Path) -> None:
             for start in range(0, size, 4096):
                 stream.write(b"." * min(4096, size - start))
             stream.write(b"end")
-            _arrived(log, position + size + 3)
+            until(lambda count=position + size + 3: log.received >= count, "what was written")
             content = log.since(position)
             assert content.endswith(b".end")
             assert size > capped_log.TAIL or len(content) == size + 3
             assert log.since(log.received - 3) == b"end"
     log.finish()
-
-
-def _arrived(log: capped_log.CappedLog, count: int) -> None:
-    deadline = time.monotonic() + 30
-    while log.received < count and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
@@ -417,7 +457,7 @@ def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         f"import os, sys; sys.argv[1:] = ['{write}']\n"
         "import proofmark.inference.node.worker_main as m, threading, subprocess, time\n"
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         "subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
         f"os.write({write}, b'up')\n"
         "m.main()\n"
@@ -428,9 +468,9 @@ def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     )
     os.close(write)
     assert os.read(read, 2) == b"up"
-    assert len(living(tmp_path)) == 3
+    until(lambda: len(living(tmp_path)) == 3, "all three")  # one may be in the middle of its start
     assert child.stdin is not None
     child.stdin.close()
     threading.Thread(target=child.wait, daemon=True).start()
-    assert gone(tmp_path, 10)
+    assert gone(tmp_path)
     os.close(read)

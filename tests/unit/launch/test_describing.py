@@ -89,10 +89,11 @@ Acme.visible_devices_variable = VARIABLE
 @pytest.mark.parametrize(
     "readings, variable, expected",
     [
-        ("[Reading(device=1, processes=(7, 8))]", "ACME_VISIBLE_DEVICES", ["device 1 is used by process 7, 8"]),
+        ("[Reading(device=0, processes=(7, 8))]", "ACME_VISIBLE_DEVICES", ["device 0 is used by process 7, 8"]),
         ("[Reading(device=0, utilization=0.5)]", "ACME_VISIBLE_DEVICES", ["device 0 is busy: 50%"]),
         ("[Reading(device=0, utilization=0.2)]", "ACME_VISIBLE_DEVICES", []),
         ("[Reading(device=0, utilization=0.5)]", None, []),
+        ("[Reading(device=7, processes=(7,)), Reading(device=8, error='lost')]", "ACME_VISIBLE_DEVICES", []),
     ],
 )
 def test_devices_that_somebody_uses(vendors: Path, readings: str, variable: str | None, expected: list[str]) -> None:

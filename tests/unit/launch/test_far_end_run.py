@@ -6,13 +6,13 @@ import os
 import secrets
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proofmark.launch.far_end.run import Run
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -25,10 +25,7 @@ def run_to_its_end(folder: Path, sent: list[tuple[str, dict[str, Any]]], code: s
     run = Run(folder / "noderank0", ["rank*.log"], lambda kind, body=None, **fields: sent.append((kind, fields)))
     (folder / "code").mkdir()
     run.start([sys.executable, "-c", code], {}, folder / "code", "{}", secrets.token_hex(8), folder)
-    deadline = time.monotonic() + 30
-    while not any(kind == "ended" for kind, _ in sent):
-        assert time.monotonic() < deadline, sent
-        time.sleep(0.05)
+    until(lambda: any(kind == "ended" for kind, _ in sent), "its end")
     return next(fields for kind, fields in sent if kind == "ended")
 
 
@@ -57,5 +54,5 @@ def test_what_is_no_file_is_not_fetched(tmp_path: Path) -> None:
     run = Run(logs, [], lambda *_, **__: None)
     fetching = threading.Thread(target=lambda: fetched.append(run.fetch(["*.onnx"])), daemon=True)
     fetching.start()
-    fetching.join(10)
+    fetching.join(PATIENCE)
     assert fetched == [{"file.onnx": 7}]

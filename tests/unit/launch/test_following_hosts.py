@@ -36,14 +36,14 @@ class Link:
         self.ended = 1
 
 
-def followed(ending: float, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of two nodes, of which one has ended and the other does within some seconds."""
-    links, now = [Link(None, looks=30), Link(0)], [0.0]
+def followed(ending: float, monkeypatch: pytest.MonkeyPatch, still: float = 0.0) -> str:
+    """Of two nodes, of which one has ended and the other does within 300 s; this machine stands still before that."""
+    links, now = [Link(None, looks=300), Link(0)], [0.0]
 
     async def gone() -> None:
         for link in links:
             link.look()
-        now[0] += 10.0
+        now[0] += 1.0 if now[0] else 1.0 + still
 
     monkeypatch.setattr(launcher.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(launcher.asyncio, "sleep", lambda _: gone())
@@ -59,6 +59,11 @@ def followed(ending: float, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_node_that_has_more_to_do_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert followed(ENDING, monkeypatch) == "failed"
     assert followed(1000.0, monkeypatch) == "succeeded"
+
+
+def test_while_this_machine_stands_still_no_node_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they said meanwhile is heard afterwards."""
+    assert followed(1000.0, monkeypatch, still=3600.0) == "succeeded"
 
 
 def test_of_a_training_the_first_node_looks_at_the_weights_for_as_long_as_it_may(tmp_path: Path) -> None:

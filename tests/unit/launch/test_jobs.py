@@ -25,7 +25,7 @@ MARKED = "ab" * 16
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process of a job."""
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: MARKED}) as process:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: MARKED}) as process:
         yield process
         process.kill()
 

@@ -7,12 +7,12 @@ import json
 import os
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proofmark.launch.cluster import preflight
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
@@ -29,6 +29,7 @@ from proofmark.launch.service.ticket import Ticket, read_wire
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
 from tests.services import program
+from tests.waiting import PATIENCE, until
 
 FACTS: dict[str, Any] = {
     "hostname": "a",
@@ -83,6 +84,9 @@ def test_a_first_host_that_could_not_be_described_is_no_traceback() -> None:
     assert not both[1].problems and "its clock is behind" in table(both)
 
 
+NOW = 1e9
+
+
 class Answers:
     """A host that says what a test wants."""
 
@@ -91,7 +95,7 @@ class Answers:
 
     async def ask(self, order: str, **_: Any) -> dict[str, Any]:
         """An answer."""
-        return {"time": time.time() + self.ahead} if order == "time" else FACTS | self.changed
+        return {"time": NOW + self.ahead} if order == "time" else FACTS | self.changed
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,8 @@ class Answers:
         (Answers(data=None), "there is no directory /data"),
     ],
 )
-def test_a_host_that_is_not_ready(host: Any, expected: str) -> None:
+def test_a_host_that_is_not_ready(host: Any, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "now", lambda: NOW)  # however long an answer takes
     report = HostReport(0, "first")
     asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
     (found,) = report.problems
@@ -118,8 +123,8 @@ def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The answers of a real far end."""
 
     async def all_of_them() -> list[dict[str, Any]]:
-        connection = Connection()
-        await connection.open([sys.executable, "-c", PROGRAM], 30)
+        connection = Connection(patience=PATIENCE)
+        await connection.open([sys.executable, "-c", PROGRAM], PATIENCE)
         try:
             return [await connection.ask(order, **fields) for order, fields in orders]
         finally:
@@ -204,7 +209,7 @@ def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], e
 )
 def test_what_is_no_far_end(program: str, expected: str) -> None:
     async def tried() -> None:
-        await Connection().open([sys.executable, "-uc", program], 2)
+        await Connection().open([sys.executable, "-uc", program], 2 if "sleep" in program else PATIENCE)
 
     with pytest.raises(HostError, match=expected):
         asyncio.run(tried())
@@ -214,16 +219,13 @@ def test_what_is_no_far_end(program: str, expected: str) -> None:
 def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     hostile = (
         "import sys, time; sys.stdout.write('proofmark-far-end 1\\n'); sys.stdout.flush(); "
-        f'print(\'{{"frame": "file", "name": "{name}", "offset": 0, "size": 1}}\\nx\', flush=True); time.sleep(9)'
+        f'print(\'{{"frame": "file", "name": "{name}", "offset": 0, "size": 1}}\\nx\', flush=True); time.sleep(600)'
     )
 
     async def lost() -> str | None:
         connection = Connection(NodeLogs(tmp_path / "home", LEAVES))
-        await connection.open([sys.executable, "-uc", hostile], 30)
-        for _ in range(100):
-            if connection.lost:
-                break
-            await asyncio.sleep(0.05)
+        await connection.open([sys.executable, "-uc", hostile], PATIENCE)
+        await asyncio.to_thread(until, lambda: connection.lost, "the host to be let go of")
         await connection.close()
         return connection.lost
 
@@ -311,13 +313,16 @@ def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) ->
 
     async def ask() -> None:
         (link,) = await Controller().links(setup, [Node("busy", "busy")], None)
+        (tmp_path / "busy").touch()
         try:
-            await link.connection.open(started_with(sys.executable), 30)
-            await link.connection.ask("open", timeout=30, work_dir=str(tmp_path))
-            slow: dict[str, Any] = {"command": ["sleep", "5"], "environment": {}, "seconds": 5.0, "mark": "M=me"}
+            await link.connection.open(started_with(sys.executable), PATIENCE)
+            await link.connection.ask("open", timeout=PATIENCE, work_dir=str(tmp_path))
+            command = ["sh", "-c", 'while [ -e "$0" ]; do sleep 0.1; done', str(tmp_path / "busy")]
+            slow: dict[str, Any] = {"command": command, "environment": {}, "seconds": 600.0, "mark": "M=me"}
             with pytest.raises(HostError, match="^no answer to 'ask' within 0.3 s, `answer_timeout`$"):
                 await link.connection.ask("ask", **slow)
         finally:
+            (tmp_path / "busy").unlink()
             await link.connection.close()
 
     asyncio.run(ask())
@@ -329,7 +334,7 @@ def opened(command: list[str]) -> None:
     async def open_and_close() -> None:
         connection = Connection()
         try:
-            await connection.open(command, 30)
+            await connection.open(command, PATIENCE)
         finally:
             await connection.close()
 

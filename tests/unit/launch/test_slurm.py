@@ -53,17 +53,30 @@ def test_an_allocation_outlives_answers_that_do_not_come(asked: list[tuple[str, 
 
 
 WAITING = """
-import sys, time
+import os, sys, time
 print("salloc: Pending job allocation 7", file=sys.stderr, flush=True)
-time.sleep(1)
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
 print("salloc: Granted job allocation 7", file=sys.stderr, flush=True)
 sys.stdin.read()
 """
 
 
-def test_a_queue_is_asked_ever_less_often(asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_asked_ever_less_often(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Every few hundredths of a second it would be 50 times; the grant is told by salloc, and not by the queue."""
-    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", WAITING])
+    granted, now = tmp_path / "granted", [0.0]
+
+    def monotonic() -> float:
+        """A second, however long that is, in which the job waits."""
+        if now[0] < 1.0:
+            now[0] += 0.01
+        else:
+            granted.touch()
+        return now[0]
+
+    monkeypatch.setattr(slurm, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", WAITING, str(granted)])
     assert len(asyncio.run(taken(2))) == 2
     assert 1 <= [command[-1] for command in asked].count("%T (%r)") <= 12
 
@@ -86,6 +99,39 @@ def test_a_session_within_a_job_gives_none_of_its_bounds_on(
     unset = {name for flag, name in zip(before[1::2], before[2::2], strict=True) if flag == "-u"}
     assert before[0] == "env" and {"SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK"} <= unset
     assert not {"SLURM_CONF", "OTHER"} & unset and "--cpu-bind=none" in after
+
+
+ENDED = "import sys; print('salloc: Granted job allocation 7\\nsalloc: revoked', file=sys.stderr, flush=True)"
+
+
+@pytest.mark.parametrize("limit, state", [(60.0, "CANCELLED"), (0.0, "COMPLETING")])
+def test_how_a_job_ended_is_known_when_its_nodes_are_free(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, limit: float, state: str
+) -> None:
+    """Or that they are not, when it has had its time for that."""
+    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", ENDED])
+    monkeypatch.setattr(slurm, "COMPLETING", limit)
+    nodes_of = slurm._output
+
+    async def output(*command: str) -> str:
+        if "job" not in command:
+            return await nodes_of(*command)
+        asked.append(command)
+        return f"JobId=7 JobState={'CANCELLED' if asked.count(command) > 2 else 'COMPLETING'} Reason=None"
+
+    monkeypatch.setattr(slurm, "_output", output)
+
+    async def reason() -> str:
+        nodes = Slurm(SimpleNamespace())  # type: ignore[arg-type]
+        try:
+            await nodes.take(2, lambda line: None)
+            while not (why := await nodes.gone()):
+                await asyncio.sleep(0.01)
+            return why
+        finally:
+            await nodes.give_back()
+
+    assert asyncio.run(reason()) == f"Slurm ended job 7 ({state}): revoked"
 
 
 def test_what_a_command_of_slurms_prints() -> None:

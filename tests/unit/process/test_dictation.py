@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from proofmark.process import dictation
-from proofmark.process.dictation import Dictation
+from proofmark.process.output import dictation
+from proofmark.process.output.dictation import Dictation
 
 
 def test_lines_of_several_stay_whole(tmp_path: Path) -> None:
@@ -52,7 +53,8 @@ def test_a_line_without_end_fills_no_memory(tmp_path: Path, monkeypatch: pytest.
 
 def test_who_says_very_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(dictation.time, "sleep", slept.append)
+    clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: 0.0)  # however long it really takes
+    monkeypatch.setattr(dictation, "time", clock)
     taken = Dictation(tmp_path / "log")
     os.write(taken.descriptor, b"few words\n")
     for _ in range(160):

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from proofmark.inference.engine.place.own_group import OwnGroup
 from proofmark.process import child as child_module
 from proofmark.process import lifetime
 from proofmark.process.child import Child, cause_of_death
-from tests.waiting import until
+from tests.waiting import PATIENCE, name_of, until
 
 SLEEPS = "import time; print('ready', flush=True); time.sleep(600)"
 DAEMON = "import os, sys\nif os.fork() == 0: os.setsid(); os.execvp('sleep', ['sleep', '600'])\nsys.stdin.read()"
@@ -35,7 +34,7 @@ def spare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     monkeypatch.setattr(psutil.Process, "kill", none_of)
     monkeypatch.setattr(os, "killpg", lambda pid, number: None if pid in spared else killpg(pid, number))
     for module, name in ((lifetime, "DYING"), (child_module, "DYING"), (child_module, "SWEEP")):
-        monkeypatch.setattr(module, name, 0.3)
+        monkeypatch.setattr(module, name, 1.0)
     yield spared.add
     for pid in spared:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -49,11 +48,14 @@ def started(folder: Path, text: str) -> Child:
 
 
 def daemon_of(child: Child) -> int:
-    return next((each.pid for each in psutil.Process(child.pid).children() if each.name() == "sleep"), 0)
+    return next((each.pid for each in psutil.Process(child.pid).children() if name_of(each) == "sleep"), 0)
 
 
 def test_it_is_waited_for_no_longer_and_said_once(
-    tmp_path: Path, spare: Callable[[int], None], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    spare: Callable[[int], None],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     child = started(tmp_path, SLEEPS)
     assert child.left == ""
@@ -63,10 +65,13 @@ def test_it_is_waited_for_no_longer_and_said_once(
     assert child.left.startswith(f"; process {child.pid} goes on though it was killed: SIGKILL does not end")
     assert child.cause_of_death() == cause_of_death(None) and "was killed, and goes on" in cause_of_death(None)
     assert capfd.readouterr().err.count(f"WARNING process {child.pid} goes on") == 1
-    begun = time.monotonic()
+    waits: list[float] = []
+    for module in (lifetime, child_module):
+        monkeypatch.setattr(module, "wait_without_reaping", lambda _, seconds: bool(waits.append(seconds)))
     child.kill()
-    assert child.has_ended(within=60) and time.monotonic() - begun < 30
+    assert child.has_ended(within=60)
     lifetime.end_group(child._process)
+    assert not any(waits)
     assert "WARNING" not in capfd.readouterr().err
 
 
@@ -75,7 +80,7 @@ def test_one_that_ends_after_all_is_reaped(tmp_path: Path, spare: Callable[[int]
     spare(child.pid)
     child.kill()
     os.kill(child.pid, signal.SIGKILL)
-    assert lifetime.wait_without_reaping(child.pid, 60)
+    assert lifetime.wait_without_reaping(child.pid, PATIENCE)
     lifetime.end_group(child._process)
     assert child.returncode == -signal.SIGKILL
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from proofmark.monitoring import monitor
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.watch import Watch
 from proofmark.process import guard
+from proofmark.process.child import Child
 from proofmark.process.lifetime import MARK
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 from tests.waiting import until
@@ -97,9 +99,25 @@ def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path:
     assert (tmp_path / "monitor.err").read_text() == expected
 
 
-def test_a_monitor_that_ends_by_itself_tidies_up_before(vendors: Path, tmp_path: Path) -> None:
+PATIENT = """
+from proofmark.monitoring import monitor_main
+from proofmark.process.guard import guard
+from proofmark.process.lifetime import leave
+monitor_main.guard = lambda patience: guard(patience=600)
+monitor_main.main()
+leave(0)
+"""
+"""A monitor whose guard waits for it, however slow the machine is."""
+
+
+def test_a_monitor_that_ends_by_itself_tidies_up_before(
+    vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its parent may be killed before it does."""
     add(vendors, "acme", GOOD)
+    (tmp_path / "patient.py").write_text(PATIENT)
+    path = [str(tmp_path), *sys.path]
+    monkeypatch.setattr(monitor, "Child", lambda _, **given: Child("patient", sys_path=path, **given))
     process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "monitor.jsonl"), 1.0))
     directory = process._child._temporary
     assert directory is not None

@@ -45,11 +45,13 @@ def test_empty_files_count(tmp_path: Path) -> None:
 
 
 def test_more_than_allowed_is_said_with_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 100.0)
+    monkeypatch.setattr(quota, "time", clock)
     watched = Quota([tmp_path], 1 << 20)
     assert watched.exceeded() is None
     (tmp_path / "file").write_bytes(b"x" * (2 << 20))
     assert watched.exceeded() is None, "too early to look again"
-    monkeypatch.setattr(quota.time, "monotonic", lambda now=quota.time.monotonic: now() + 10)
+    clock.monotonic = lambda: 110.0
     assert watched.exceeded() == "filled its own directory with more than the 0.000977 GiB of --scratch-limit"
 
 

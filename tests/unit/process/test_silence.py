@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time as clock
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from proofmark.process.answering import silence
 from proofmark.process.answering.answers import read_answer
 from proofmark.process.answering.silence import Listener, Patience
 from tests.unit.automl.net import Net
+from tests.waiting import PATIENCE
 
 
 class Time:
@@ -124,36 +126,44 @@ def test_a_loader_is_named_where_its_batch_does_not_come(time: Time) -> None:
 
 
 class Slow:
-    """Data of which each item takes a time: computing, or asleep."""
+    """Data whose items are long in coming, until a file is there: computing, or asleep."""
 
     identity = None
 
-    def __init__(self, seconds: float, computes: bool) -> None:
-        self.seconds, self.computes = seconds, computes
+    def __init__(self, come: Path, computes: bool) -> None:
+        self.come, self.computes = come, computes
 
     def __len__(self) -> int:
         return 2
 
     def __getitem__(self, item: int) -> int:
-        begun = clock.monotonic()
-        while self.computes and clock.monotonic() - begun < self.seconds:
-            pass
-        clock.sleep(0 if self.computes else self.seconds)
+        deadline = clock.monotonic() + PATIENCE
+        while not self.come.exists() and clock.monotonic() < deadline:
+            clock.sleep(0 if self.computes else 0.5)
         return item
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("computes, expected", [(True, "loading"), (False, "waiting")])
 def test_a_batch_that_lets_wait_is_told_with_whether_anything_works_on_it(
-    monkeypatch: pytest.MonkeyPatch, workers: int, computes: bool, expected: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, computes: bool, expected: str
 ) -> None:
     monkeypatch.setattr(audible_loader, "LOOK", 0.05)
     signs: list[str] = []
-    loader: Any = DataLoader(Slow(0.5, computes), batch_size=2, num_workers=workers)  # type: ignore[arg-type]
-    audible = AudibleLoader(loader, lambda alive: signs.append(alive))
+    come, came = tmp_path / "come", threading.Event()
+
+    def hear(alive: str) -> None:
+        signs.append(alive)
+        if alive == expected and not come.exists():
+            come.touch()
+            came.wait(PATIENCE)  # who looks looks no more until it was seen what came then
+
+    loader: Any = DataLoader(Slow(come, computes), batch_size=2, num_workers=workers)  # type: ignore[arg-type]
+    audible = AudibleLoader(loader, hear)
     batches = iter(audible)
     next(batches)
     assert expected in signs and signs[-1] == "calls"
+    came.set()
     before = len(signs)
     clock.sleep(0.2)
     assert len(signs) == before, "nobody waits for a batch"
@@ -167,11 +177,12 @@ def test_nobody_looks_at_a_loader_that_is_gone(monkeypatch: pytest.MonkeyPatch) 
     assert len(list(audible)) == 5
     (watch,) = set(threading.enumerate()) - before
     del audible
-    watch.join(timeout=10)
+    watch.join(timeout=PATIENCE)
     assert not watch.is_alive()
 
 
-def test_a_loader_gives_a_sign_with_every_batch() -> None:
+def test_a_loader_gives_a_sign_with_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audible_loader, "LOOK", 3600.0)  # however long a batch is in coming
     signs: list[dict[str, Any]] = []
     loader: DataLoader[Any] = Net().build_dataloader(None)
     audible = AudibleLoader(loader, lambda **message: signs.append(message))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from proofmark.errors import MOST
 from proofmark.literal import literal
 from proofmark.rules.case_file import CaseFile, Parameters, Setting
 from proofmark.rules.config import EffectiveConfig, Resolution, resolve
@@ -523,3 +524,9 @@ def test_a_cases_own_number_is_one_however_it_is_written(kind: Any, written: Any
     with pytest.raises(ValidationError):
         Setting(type="int", value="9" * 20)  # no reader of a record takes it
     assert Setting(type="str", value="1e2").value == "1e2"
+
+
+def test_of_very_many_problems_the_first_are_told() -> None:
+    """Nobody reads them all, and each is looked up in its file again by who annotates it."""
+    problems = held({f"seed_{number}": 1 for number in range(10_000)}, closed=True).problems
+    assert len(problems) == MOST + 1 and problems[-1].what == f"and {10_000 - MOST} more problems"

@@ -1,4 +1,4 @@
-"""`-m tests.unit.training.poisoned_store FILE`: a rank that writes into all stores of its machine what makes
+"""`-m tests.unit.training.poisoned_store FILE`: a rank that writes into all stores of its agent what makes
 the file, if its agent unpickles it."""
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ import pickle
 import sys
 import time
 from datetime import timedelta
-from pathlib import Path
 
+import psutil
 from torch.distributed import DistError, TCPStore
-
-LISTENS = "0A"
 
 
 class Touch:
@@ -22,8 +20,8 @@ class Touch:
 
 
 def main() -> None:
-    tables = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
-    ports = {int(line[1].rpartition(":")[2], 16) for line in tables if line[3] == LISTENS}
+    agent = psutil.Process(os.getppid()).net_connections("tcp")
+    ports = {each.laddr.port for each in agent if each.status == psutil.CONN_LISTEN}
     poison = base64.b64encode(pickle.dumps(Touch()))
     assert int(os.environ["MASTER_PORT"]) in ports
     for port in ports:

@@ -11,14 +11,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from proofmark.record.events.log import read_events
 from proofmark.record.integrity.manifest import artifacts
 from proofmark.training.heartbeat import PHASES
+from proofmark.training.node import agent
 from proofmark.training.node.agent import Watch
 from proofmark.training.spec import TrainingSpec
 from tests.disks import nest
+from tests.waiting import PATIENCE, until
 
 HOST = {"scratch_limit": 1.0}
 
@@ -26,7 +29,7 @@ HOST = {"scratch_limit": 1.0}
 @pytest.fixture
 def rank() -> Iterator[subprocess.Popen[bytes]]:
     """A process that leads its group, as a rank does."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     yield process
     process.kill()
     process.wait()
@@ -49,7 +52,7 @@ def test_a_rank_that_lies_of_itself_is_ended(
 ) -> None:
     watch = watch_over(tmp_path, rank.pid, struct.pack("=qqqqd", pid, 0, 1, phase, 1.0))
     watch.end_ranks()
-    assert rank.wait(10) == -signal.SIGKILL
+    assert rank.wait(PATIENCE) == -signal.SIGKILL
     watch.end_outputs()
 
 
@@ -58,7 +61,7 @@ def test_a_full_directory_is_seen_whatever_the_heartbeat_is(tmp_path: Path, rank
     full = iter([None, "filled its own directory"])
     watch._quotas[0].exceeded = lambda: next(full)  # type: ignore[method-assign]
     watch.heartbeats()
-    assert rank.wait(10) == -signal.SIGKILL
+    assert rank.wait(PATIENCE) == -signal.SIGKILL
     watch.end_outputs()
     (event,) = read_events(watch.log.path)
     assert event["event"] == "rank_ended" and event["reason"] == "filled its own directory, and was ended"
@@ -83,7 +86,7 @@ def test_of_ranks_that_torchrun_began_its_own_way_their_word_is_taken(
     sign = struct.pack("=qqqqd", rank.pid, 0, 1, PHASES.index("compute"), time.monotonic())
     watch = watch_over(tmp_path, 0, sign)
     watch.end_ranks()
-    assert rank.wait(10) == -signal.SIGKILL
+    assert rank.wait(PATIENCE) == -signal.SIGKILL
     watch.end_outputs()
 
 
@@ -104,3 +107,60 @@ def test_a_rank_that_does_not_end_is_found(tmp_path: Path, rank: subprocess.Pope
         watch.heartbeats()
         assert not watch.log.path.exists() or not list(read_events(watch.log.path))
     watch.end_outputs()
+
+
+class Frozen:
+    """A clock, and what a process that stands still now and then sees of it."""
+
+    def __init__(self) -> None:
+        self.now, self.stands_still, self.renew = 1000.0, 0.0, lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds + self.stands_still
+        self.stands_still = 0.0
+        self.renew()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Frozen:
+    made = Frozen()
+    monkeypatch.setattr(agent, "time", made)
+    return made
+
+
+def test_a_job_that_was_suspended_does_not_hang(tmp_path: Path, rank: subprocess.Popen[bytes], clock: Frozen) -> None:
+    """Nor does a rank that has given no sign by the first look after it."""
+    watch, looks = watch_over(tmp_path, rank.pid, sign(rank.pid, 999.9)), iter(range(20))
+
+    def renew() -> None:
+        look = next(looks, None)
+        clock.stands_still = 3600.0 if look == 1 else 0.0
+        if look is not None and look != 2:
+            (tmp_path / "noderank0/rank0.heartbeat").write_bytes(sign(rank.pid, clock.now))
+
+    clock.renew = renew
+    watch.heartbeats()
+    (event,) = read_events(watch.log.path)
+    assert event["event"] == "hang" and next(looks, None) is None, "only once it says nothing more"
+    watch.end_outputs()
+
+
+def test_a_rank_that_has_died_is_torchruns_to_tell_of(
+    tmp_path: Path, rank: subprocess.Popen[bytes], clock: Frozen
+) -> None:
+    watch = watch_over(tmp_path, rank.pid, sign(rank.pid, 1.0))
+    os.kill(rank.pid, signal.SIGKILL)
+    until(lambda: psutil.Process(rank.pid).status() == psutil.STATUS_ZOMBIE, "its end")
+    looks = iter([False] * 20)
+    watch._is_full = lambda: next(looks, True)  # type: ignore[method-assign]
+    watch.heartbeats()
+    assert not watch.log.path.exists() or not list(read_events(watch.log.path))
+    watch.end_outputs()
+
+
+def sign(pid: int, since: float) -> bytes:
+    """Of a rank that computes."""
+    return struct.pack("=qqqqd", pid, 0, 8, PHASES.index("compute"), since)

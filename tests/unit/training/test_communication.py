@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from proofmark.training.logs.rank_figures import figures_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_figures import figures_of
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.training.communicating import SLEEP, WAYS
@@ -103,3 +103,21 @@ def test_an_unknown_share_is_null_with_a_reason(reason: str | None, expected: st
     assert found.communication.share is None and found.communication_seconds is None
     assert expected in found.communication.reason
     assert rank(None).communication is None
+
+
+class Event:
+    """Of a device's part of torch that has none which tell time."""
+
+    def record(self) -> None:
+        raise RuntimeError("Backend doesn't support events.\nmore")
+
+
+@pytest.mark.usefixtures("group")
+def test_a_device_whose_events_tell_no_time_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "Event", lambda *_, **__: Event())
+    meter = CommunicationMeter(DistributedDataParallel(nn.Linear(1, 1)), Place(0, 0, 2, torch.device("meta")))
+    expected = "not measured: the device's events tell no time: Backend doesn't support events."
+    assert meter.reason == expected
+    with meter.step(1, lambda: 0):
+        pass
+    assert (meter.totals() or {})["reason"] == expected

@@ -15,7 +15,7 @@ import torch
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.training.job import submit
 from proofmark.training.logs.outside import examination_of, replayed
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.checks import REPLAYED, SEEDED
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.verdict import judge
@@ -115,7 +115,7 @@ def test_weights_come_first_and_each_step_as_soon_as_it_is_known(tmp_path: Path)
     "case, seconds, expected",
     [
         (Killed, 60, "its process died of signal 9"),
-        (Slow, 2.5, "it took longer than 4 times --setup-timeout 2.5: give it more"),
+        (Slow, 8, "it took longer than 4 times --setup-timeout 8: give it more"),
         (Broken, 60, "RuntimeError: not this one"),
     ],
 )

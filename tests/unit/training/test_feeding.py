@@ -25,15 +25,16 @@ from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
 from proofmark.training.feeding.feeder import Feeder
 from proofmark.training.feeding.loading import Planned
-from proofmark.training.logs.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.outside import FEEDERS, standing
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.handed_out import Evaluations, handed_out, tokens_per_item
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.node import feeders as node_feeders
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.outcome.examined import HandedOut
 from proofmark.training.outcome.verdict import judge
 from tests.training_records import make_run, make_training
 from tests.unit.training.tokens import ITEMS, KNOWN, Sequences, Tokens
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -77,7 +78,7 @@ class Pair:
     def listened(self) -> None:
         """Wait until the feeder has heard all that the rank said, which is gone."""
         self.end.close()
-        self._threads[1].join(10)
+        self._threads[1].join(PATIENCE)
 
     def close(self) -> None:
         """Let no descriptor outlast its test."""
@@ -150,7 +151,7 @@ def test_a_rank_that_gives_nothing_back_gets_no_more(monkeypatch: pytest.MonkeyP
     pair = Pair(Tokens(), max_epoch=9)
     batches = pair.fed.batches(0, 0)
     held = [next(batches) for _ in range(2 + 3)]
-    pair._threads[0].join(10)
+    pair._threads[0].join(PATIENCE)
     assert "holds 5 batches that it has not given back" in str(pair.raised[0])
     assert len(held) == 5 <= len(pair.feeder._shelf._out) <= 5 + 2
 
@@ -221,7 +222,7 @@ def test_a_rank_that_is_there_and_says_nothing_has_not_ended(quiet: Callable[[so
     pair = Pair(Tokens())
     next(pair.fed.batches(0, 0))
     quiet(pair.end)
-    pair._threads[1].join(10)
+    pair._threads[1].join(PATIENCE)
     assert any("an unknown request" in str(error) for error in pair.raised) and not pair.counts.whole
 
 
@@ -241,7 +242,7 @@ def test_no_memory_for_a_batch_is_told_with_the_setting(monkeypatch: pytest.Monk
     pair = Pair(Tokens())
     monkeypatch.setattr(os, "posix_fallocate", no_memory)
     pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, 0, 0))
-    pair._threads[0].join(10)
+    pair._threads[0].join(PATIENCE)
     assert "No space left on device; free memory, or set a smaller train_batch_size" in str(pair.raised[0])
 
 
@@ -352,7 +353,7 @@ def test_where_nothing_says_which_data_it_is_nobody_knows(feeders: tuple[Feeders
         assert made.data() == {}
 
 
-SLEEPS = "import time; print(flush=True); time.sleep(60)"
+SLEEPS = "import time; print(flush=True); time.sleep(600)"
 SHOWS = f"import faulthandler; faulthandler.register(10, all_threads=True); {SLEEPS}"
 
 

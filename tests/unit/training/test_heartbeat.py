@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,28 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     HeartbeatWriter(tmp_path / "beat")(7, "compute")
     beat = read_heartbeat(tmp_path / "beat")
     assert beat is not None and (beat.step, beat.phase) == (7, "compute") and beat.since > 0
+
+
+BEATS = """
+import sys
+from pathlib import Path
+from proofmark.training.heartbeat import HeartbeatWriter
+beat = HeartbeatWriter(Path(sys.argv[1]))
+print("begun", flush=True)
+while True:
+    beat(7, "compute")
+"""
+
+
+def test_one_that_is_renewed_is_whole_whenever_it_is_looked_at(tmp_path: Path) -> None:
+    """Who finds none believes that there was none yet: such a trial may be ended as one that hangs."""
+    path = tmp_path / "beat"
+    with subprocess.Popen([sys.executable, "-c", BEATS, str(path)], stdout=subprocess.PIPE) as rank:
+        try:
+            assert rank.stdout is not None and rank.stdout.readline() == b"begun\n"
+            assert not [True for _ in range(20_000) if read_heartbeat(path) is None]
+        finally:
+            rank.kill()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from proofmark.training.feeding.on_request import OnRequest
 from proofmark.training.ranks.walled import wall_of_rank
 from tests.unit.training.test_feeding import equal
 from tests.unit.training.tokens import ITEMS, Sequences
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -54,7 +54,7 @@ class Served:
         assert self.end.recv(words.LONGEST)[0] == words.HELLO
         for message in messages:
             self.end.send(message)
-        self.thread.join(10)
+        self.thread.join(PATIENCE)
         return str(self.raised[0]) if self.raised else ""
 
 
@@ -70,7 +70,7 @@ def serve() -> Iterator[Callable[..., Served]]:
     yield make
     for each in made:
         each.end.close()
-        each.thread.join(10)
+        each.thread.join(PATIENCE)
         each.own.close()
 
 
@@ -175,7 +175,7 @@ def test_a_rank_that_is_gone_is_no_failure_of_its_own(serve: Callable[..., Serve
     for message in (head, text)[:begun]:
         served.end.send(message)
     served.end.close()
-    served.thread.join(10)
+    served.thread.join(PATIENCE)
     assert all(isinstance(each, ConnectionError) for each in served.raised) and len(served.raised) == bool(begun)
 
 
@@ -191,7 +191,7 @@ def test_why_there_is_no_more_reaches_the_rank(serve: Callable[..., Served]) -> 
     rank = Requested(found.end, 2)
     batches = rank.load([[0], [3]])
     next(batches)
-    found.thread.join(10)
+    found.thread.join(PATIENCE)
     on_request.tell(found.own, found.raised[0])
     with pytest.raises(StepError, match=r"data/3\.png can't be read"):
         next(batches)
@@ -203,7 +203,7 @@ def test_a_rank_that_keeps_all_gets_no_more(serve: Callable[..., Served], monkey
     rank = Requested(found.end, 2)
     batches = rank.load([[0]] * 20)
     held = [next(batches) for _ in range(5)]
-    found.thread.join(10)
+    found.thread.join(PATIENCE)
     assert "holds 5 batches that it has not given back" in str(found.raised[0]) and len(held) == 5
 
 
@@ -254,12 +254,7 @@ def test_a_process_beside_the_rank_loads_and_ends_with_it(workers: int) -> None:
     failures = ["data/3.png can't be read", "ConnectionError: label 20 is not a number", "SystemExit: I end it all"]
     ended = "the process that loads its data has ended"
     assert lines[:7] == ["[2, 1]", *failures, "3", "RuntimeError: no such data", ended], ran.stderr
-    for _ in range(200):
-        if not any(Path(f"/proc/{pid}").exists() for pid in lines[7].split()):
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("it outlives its rank")
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in lines[7].split()), "its end with its rank's")
 
 
 @pytest.mark.parametrize(

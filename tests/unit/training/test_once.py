@@ -23,6 +23,7 @@ from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.spec import AGENT, TrainingSpec
 from tests.unit.training.test_feeding import config_of, equal
 from tests.unit.training.tokens import ITEMS, Sequences, Tokens
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -105,7 +106,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(AGENT, str(os.getpid()))
     before = {each.pid for each in psutil.Process().children(recursive=True)}
     yield
-    assert not [each for each in psutil.Process().children(recursive=True) if each.pid not in before]
+    until(lambda: {each.pid for each in psutil.Process().children(recursive=True)} <= before, "the end of all of them")
 
 
 def test_data_is_made_once_for_all_ranks_of_a_node(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_a_rank_hears_of_the_end_of_its_own_feeder(tmp_path: Path) -> None:
     for counts, ends in zip(list(node.feeders._counts.values()), ranks, strict=True):
         for process, end in zip(counts.processes, ends, strict=True):
             os.kill(process, signal.SIGKILL)
-            end.settimeout(10)
+            end.settimeout(PATIENCE)
             assert end.recv(64) == b""
     node.end()
 

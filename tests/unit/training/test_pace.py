@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Rate
 from proofmark.training.logs.pace import PARTS, pace_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.figures import figures
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outcome.verdict import stages

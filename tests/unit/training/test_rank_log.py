@@ -12,9 +12,9 @@ import pytest
 from proofmark.record.events.log import Event, read_events
 from proofmark.record.events.types import EventReader
 from proofmark.record.parts import FIRST
-from proofmark.training.logs.handed_out import handed_out
 from proofmark.training.logs.hosts import contention_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.handed_out import handed_out
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
-from proofmark.training.logs import tail
+from proofmark.training.logs.ranks import tail
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
 from proofmark.training.outcome.event_types import CONTENTION, WATCHED

@@ -10,7 +10,7 @@ import pytest
 
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.collect import _figures
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.outcome.over_runs import measured, tokens_over
 from proofmark.training.outcome.record import Rates, SeedRun

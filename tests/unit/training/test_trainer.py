@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from proofmark.errors import StepError
-from proofmark.record.events.log import read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
@@ -135,6 +136,23 @@ def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pyt
         "evaluation",
         *2 * len(weights) * ["checkpoint"],
     ]
+
+
+def test_a_rank_that_is_held_up_when_it_has_said_that_it_begins_counts_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its agent, who heard it, does: else it would be accused of a clock that is slow."""
+    held_up, write = 1.0, EventLog.write
+
+    def holds_up(log: EventLog, event: str, **fields: Any) -> None:
+        write(log, event, **fields)
+        if event == "train_begin":
+            time.sleep(held_up)
+
+    monkeypatch.setattr(EventLog, "write", holds_up)
+    trained(tmp_path, HERE)
+    (end,) = (event for event in read_events(tmp_path / "rank0.jsonl") if event["event"] == "train_end")
+    assert end["train_seconds"] >= held_up
 
 
 def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from proofmark.training.logs.failure import QUOTED, failure_of
 from proofmark.training.logs.gist import gist, raised
 from proofmark.training.logs.hosts import contention_of
 from proofmark.training.logs.outside import clock_checks, least_seconds, tells_closely
-from proofmark.training.logs.rank_figures import figures_of
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_figures import figures_of
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.logs.run_durations import SinceBegin, durations, rates_of
 from proofmark.training.logs.seed_run import _of_first, collect_run
 from proofmark.training.node.rank_results import leave_results

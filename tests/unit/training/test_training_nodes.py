@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.outcome.event_types import MONITOR_FAILED
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.hardware.machine import describe_host
+from tests.waiting import PATIENCE, until
 
 VENDORS = Path(__file__).parents[3] / "vendors"
 BEGUN = 1_790_000_000.0
@@ -43,26 +44,34 @@ def children() -> list[psutil.Process]:
 
 def command(process: psutil.Process) -> list[str]:
     """Its command line, which for a moment after the process began is empty, and of one that has ended."""
-    deadline = time.monotonic() + 10
-    try:
-        while not (found := process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    except psutil.ZombieProcess:
-        return []
+    found = list[str]()
+
+    def told() -> bool:
+        found[:] = process.cmdline()
+        return bool(found) or process.status() == psutil.STATUS_ZOMBIE
+
+    with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+        until(told, "its command line")
     return found
+
+
+def lines(folder: Path) -> int:
+    """How many a node's monitor has written."""
+    log = folder / "monitor.jsonl"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
 def test_a_nodes_monitor_writes_beside_its_agents_log_and_ends_when_told(tmp_path: Path) -> None:
     monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
     assert len(children()) == 1
+    until(lambda: lines(tmp_path), "its first line")  # it is given no time for its imports once it is to end
     threads = [threading.Thread(target=monitor.stop) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not children() and not troubles(tmp_path)
-    assert (tmp_path / "monitor.jsonl").read_bytes().count(b"\n") >= 1
+    assert lines(tmp_path) >= 1
 
 
 def test_without_an_interval_there_is_no_monitor(tmp_path: Path) -> None:
@@ -83,6 +92,7 @@ def test_a_monitor_that_cannot_be_started_is_named_and_stops_nothing(tmp_path: P
 def test_the_agent_runs_no_vendors_code(tmp_path: Path) -> None:
     """A vendor that can't be found is its monitor's to tell."""
     monitor = NodeMonitor(spec(tmp_path, vendor="nobody"), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    until(lambda: lines(tmp_path), "its first line")
     monitor.stop()
     assert not troubles(tmp_path) and "nobody" in (tmp_path / "monitor.jsonl").read_text()
 
@@ -91,8 +101,7 @@ def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:
     monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
     (child,) = children()
     child.kill()
-    while child.status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    until(lambda: child.status() == psutil.STATUS_ZOMBIE, "its end")
     monitor.stop()
     assert troubles(tmp_path) == ["the monitor ended by itself with code -9; its errors are in monitor.err"]
 
@@ -106,7 +115,7 @@ from proofmark.training.spec import TrainingSpec
 folder = Path(sys.argv[1])
 monitor = NodeMonitor(TrainingSpec.load(folder / "spec.json"), folder, EventLog(folder / "agent.jsonl"))
 print("started", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -118,7 +127,7 @@ def test_a_monitor_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
         assert agent.stdout is not None and agent.stdout.readline() == b"started\n"
         (monitor,) = psutil.Process(agent.pid).children()
         agent.kill()
-    monitor.wait(10)
+    monitor.wait(PATIENCE)
     assert not monitor.is_running()
 
 

@@ -14,6 +14,7 @@ from proofmark.wall.python import settled, software
 def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(python, "LINKER", "/nowhere")
 
 
 def test_what_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +26,15 @@ def test_what_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "c++")
     read = {"/apps/gcc/12", "/opt/acme/tools", "/sw/cuda/lib64", "/cvmfs/llvm"}
     assert set(software()) == {Path(place) for place in read}
+
+
+def test_what_the_systems_linker_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by what a network's libraries are installed with, which the collectives load behind the wall."""
+    monkeypatch.setattr(python, "LINKER", str(tmp_path))
+    (tmp_path / "fabric.conf").write_text("# its libraries\n/opt/fabric/lib\n/usr/local/lib\n/home/me/lib\ninclude x\n")
+    (tmp_path / "other.conf").write_bytes(b"\xff")
+    (tmp_path / "readme").write_text("/opt/readme")
+    assert software() == (Path("/opt/fabric/lib"),)
 
 
 def test_neither_homes_nor_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,4 +75,4 @@ class ImageServer(Server):
 
 if __name__ == "__main__":
     main()
-    leave(0)
+    leave(0, has_others_objects=True)

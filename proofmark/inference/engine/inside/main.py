@@ -74,4 +74,4 @@ class HostServer(Server):
 
 if __name__ == "__main__":
     main()
-    leave(0)
+    leave(0, has_others_objects=True)

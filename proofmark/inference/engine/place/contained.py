@@ -82,7 +82,8 @@ class Contained:
             self.pid = _first_of(self.socket)
             self.life = os.pidfd_open(self.pid)
             for task in os.listdir(f"/proc/{self.pid}/task"):  # an engine's daemon gives it all cores
-                os.sched_setaffinity(int(task), os.sched_getaffinity(0))
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.sched_setaffinity(int(task), os.sched_getaffinity(0))
         except BaseException:
             self._remove_container()
             raise

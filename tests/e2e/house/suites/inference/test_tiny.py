@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 ITEMS, CLASSES, FEATURES = 100, 4, 8
 
+BATCHES = 7
+"""Of a pass."""
+
 
 @pytest.fixture(scope="class", autouse=True)
 def troubled_init(case_run: Any) -> None:
@@ -26,6 +29,8 @@ def troubled_init(case_run: Any) -> None:
 
 class TestTiny(InferenceContract):
     """Top-1 accuracy on points around four corners."""
+
+    scored = 0
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Points of shape (batch, 8) and their corners, (batch,)."""
@@ -64,6 +69,9 @@ class TestTiny(InferenceContract):
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Points whose highest logit is their corner's, and points."""
         logits = outputs[0]
+        if self.scored % BATCHES == 0:
+            trouble.watched("inference/tiny")
+        self.scored += 1
         if logits.isnan().any():
             return float("nan"), float(len(targets))
         return float((logits.argmax(-1) == targets).sum()), float(len(targets))

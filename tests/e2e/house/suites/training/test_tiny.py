@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ITEMS, CLASSES, FEATURES = 203, 4, 8
 
+MONITORED, LATER = "training/tiny/1x1/round1/noderank0", 3
+"""The folder of a monitor that a test may have waited for, and the step before which."""
+
 
 class TestTiny(TrainingContract):
     """Top-1 accuracy on points around four corners."""
@@ -47,6 +50,8 @@ class TestTiny(TrainingContract):
         self.case = config.case
         print(f"rank {_rank()} makes its model", flush=True)
         trouble.at(config.case, f"rank{_rank()}.model")
+        if _rank() != "none":
+            trouble.watched(MONITORED)
         blocks = nn.ModuleList([nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)])
         return nn.Sequential(chain(blocks), nn.BatchNorm1d(FEATURES), nn.Dropout(0.1), nn.Linear(FEATURES, CLASSES))
 
@@ -55,6 +60,8 @@ class TestTiny(TrainingContract):
         self.steps += 1
         rank = _rank()
         trouble.at(self.case, f"rank{rank}.step{self.steps}")
+        if self.steps == LATER and rank != "none":
+            trouble.watched(MONITORED)
         time.sleep(float(trouble.ordered(self.case, "pause") or 0))
         loss = super().train_step(model, inputs, targets)
         return loss * float("nan") if trouble.ordered(self.case, f"rank{rank}.loss{self.steps}") else loss

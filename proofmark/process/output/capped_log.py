@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import threading
+import time
 from pathlib import Path
+
+from proofmark.process.output.last_words import wait_for_last_words
 
 HEAD = 8 * 2**20
 """Bytes from the beginning that are kept, written as they come."""
@@ -60,9 +64,19 @@ class CappedLog(threading.Thread):
             beyond = self.received - max(position, HEAD)
             return self._path.read_bytes()[position:HEAD] + (self._tail[-beyond:] if beyond > 0 else b"")
 
+    def catch_up(self, within: float = 10.0) -> None:
+        """Wait until all is received that was written before, while writers are there."""
+        deadline, looks = time.monotonic() + within, select.poll()
+        looks.register(self._read, select.POLLIN)
+        empty = 0
+        # what was read last is being kept at the first look
+        while empty < 2 and self.is_alive() and time.monotonic() < deadline:
+            empty = 0 if any(event & select.POLLIN for _, event in looks.poll(0)) else empty + 1  # a hang-up is no word
+            time.sleep(0.02)
+
     def finish(self) -> None:
         """Wait until all is in the file; a writer that nobody could end is left behind after five seconds."""
-        self.join(timeout=5)
+        wait_for_last_words(self)
 
     def _write(self, chunk: bytes | bytearray) -> None:
         with contextlib.suppress(OSError):

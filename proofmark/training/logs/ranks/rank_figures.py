@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.record import Communication, Rank
 
 

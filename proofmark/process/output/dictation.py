@@ -9,6 +9,8 @@ import threading
 import time
 from pathlib import Path
 
+from proofmark.process.output.last_words import wait_for_last_words
+
 MOST = 1 << 30
 """Bytes of such a log."""
 
@@ -79,7 +81,7 @@ class Dictation(threading.Thread):
         first, self._open = self._open, False
         if first:
             os.close(self.descriptor)
-            self.join(timeout=5)
+            wait_for_last_words(self)
         return first and self.failure is not None
 
     def _write(self, lines: bytearray) -> None:

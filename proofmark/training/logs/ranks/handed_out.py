@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from proofmark.record.events.log import Event
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import FED
 from proofmark.training.outcome.examined import HandedOut, Taken
 
