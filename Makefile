@@ -25,8 +25,8 @@ bench: .venv/.bench
 	@echo "open results/latest/report.html"
 
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest $$(grep -rl 'pytest\.mark\.quiet' tests/unit --include='*.py') -m quiet
+	$(BIN)/python -m tests.unsteady tests -m "not audit and not quiet" -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m tests.unsteady $$(grep -rl 'pytest\.mark\.quiet' tests/unit --include='*.py') -m quiet
 
 docs: .venv/bin/python
 	$(BIN)/python -m docs.generate
