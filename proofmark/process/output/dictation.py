@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
+import select
 import threading
 import time
 from pathlib import Path
@@ -47,24 +49,45 @@ class Dictation(threading.Thread):
         self._read, self.descriptor = os.pipe()
         self._open, self._left = True, MOST if most is None else most
         self._lately, self._at = 0.0, time.monotonic()
+        self._written = threading.Event()
+        self._written.set()
         self.failure: OSError | None = None
         self.start()
 
     def run(self) -> None:
         """Read to the end."""
         waiting = bytearray()
-        with self._file, contextlib.closing(os.fdopen(self._read, "rb", buffering=0)) as source:
+        with self._file, contextlib.closing(io.FileIO(self._read)) as source:
             try:
-                while chunk := source.read(65536):
+                while chunk := self._next(source):
                     waiting += chunk
                     if b"\n" in chunk or len(waiting) > LONGEST:
                         whole = waiting.rfind(b"\n") + 1 or len(waiting)
                         self._write(waiting[:whole])
                         del waiting[:whole]
+                    self._written.set()
                     self._keep_pace(len(chunk))
                 self._write(waiting)  # a torn line: its writer died
             except OSError as error:
                 self.failure = OSError(error.errno, error.strerror, str(self._path))
+
+    def _next(self, source: io.FileIO) -> bytes:
+        said = select.poll()
+        said.register(source, select.POLLIN)
+        said.poll()
+        self._written.clear()  # before it leaves the pipe, where `holds_all` looks first
+        return source.read(65536)
+
+    def holds_all(self) -> bool:
+        """Whether all lines that were said before this call are in the file, or none will be any more.
+
+        Where this process stood still, whoever reads the file may be the first of its threads to go on.
+        """
+        if not self.is_alive():
+            return True
+        said = select.poll()
+        said.register(self._read, select.POLLIN)
+        return not any(events & select.POLLIN for _, events in said.poll(0)) and self._written.is_set()
 
     def _keep_pace(self, said: int) -> None:
         now = time.monotonic()

@@ -57,7 +57,7 @@ ELSEWHERE = 5.0
 AWAKE = 3.0
 """Between two looks at what ranks say, no more time than so many times the usual counts as their silence."""
 
-SHOWING = 10.0
+SHOWING = 30.0
 """Seconds that they get to print where they are: by their stacks it is told who waits, and who is waited for."""
 
 FACTOR = 3.0
@@ -164,8 +164,9 @@ class Watch:
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
         self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
-        first = self._directory / f"rank{self._ranks.start}.jsonl"
-        self.stopwatch = Stopwatch(first, self.log, on_end=self.feeders.look, on_wait=self.feeders.wait)
+        first, looks = self._directory / f"rank{self._ranks.start}.jsonl", self.feeders
+        is_heard = self.events[self._ranks.start].holds_all
+        self.stopwatch = Stopwatch(first, self.log, on_end=looks.look, on_wait=looks.wait, is_heard=is_heard)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:

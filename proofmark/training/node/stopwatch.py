@@ -18,6 +18,10 @@ BEGIN, EVALUATION, END = "train_begin", "evaluation", "train_end"
 EVERY = 0.1
 """Seconds between two looks: between two a training may have begun or ended."""
 
+UNHEARD = 3
+"""Looks in a row that may come before what the rank has said is in its log. That takes milliseconds, once this process
+goes on; who never stops talking is looked at all the same."""
+
 _Window = tuple[float, float]
 
 
@@ -38,13 +42,15 @@ class Stopwatch:
         clock: Callable[[], float] = monotonic,
         on_end: Callable[[], None] = lambda: None,
         on_wait: Callable[[], None] = lambda: None,
+        is_heard: Callable[[], bool] = lambda: True,
     ) -> None:
         """`on_end` is called at each look that sees an evaluation, since it may be the last, or an end without one, or
-        one after an end; `on_wait` at each that sees no beginning yet."""
+        one after an end; `on_wait` at each that sees no beginning yet. `is_heard` says whether all that the rank has
+        said by then is in its log."""
         self._tail, self._log, self._clock = Tail(path), log, clock
         self._on_end, self._on_wait = on_end, on_wait
         self._lock, self._stopped = threading.Lock(), threading.Event()
-        self._looked = clock()
+        self._is_heard, self._unheard, self._looked = is_heard, 0, clock()
         self._began: _Window | None = None
         self._evaluated: _Window | None = None
         self.least = self.most = 0.0
@@ -68,7 +74,7 @@ class Stopwatch:
     def look(self) -> None:
         """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
-            before, self._looked = self._looked, self._clock()
+            before, heard = self._looked, self._hears()
             self._write_contention()  # of a training that one look sees begin and end nothing was measured before
             events: dict[str, Event] = {}
             for event in self._tail.events(BEGIN, EVALUATION, END):
@@ -77,7 +83,8 @@ class Stopwatch:
             window = (before, self._clock())
             self._began = self._began or (window if BEGIN in events else None)
             if self._began is None:
-                self._on_wait()
+                if heard:
+                    self._on_wait()
                 return
             if EVALUATION in events:
                 self._evaluated = window
@@ -93,6 +100,15 @@ class Stopwatch:
                 self._metered = False
             if self._meter is None and self._log is not None:
                 self._meter = ContentionMeter()
+
+    def _hears(self) -> bool:
+        """Whether what is not in the log by now was not said before. Else it may have been since the look before."""
+        now = self._clock()
+        heard = self._unheard == UNHEARD or self._is_heard()
+        self._unheard = 0 if heard else self._unheard + 1
+        if heard:
+            self._looked = now
+        return heard
 
     def _write_down(self, began: _Window) -> None:
         if self._log is None:

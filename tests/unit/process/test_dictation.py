@@ -11,6 +11,7 @@ import pytest
 
 from proofmark.process.output import dictation
 from proofmark.process.output.dictation import Dictation
+from tests.waiting import PATIENCE, until
 
 
 def test_lines_of_several_stay_whole(tmp_path: Path) -> None:
@@ -23,6 +24,27 @@ def test_lines_of_several_stay_whole(tmp_path: Path) -> None:
         each.join()
     assert not any(each.finish() for each in both)
     assert path.read_bytes() == line * 40
+
+
+def test_it_holds_all_once_what_was_said_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, write = threading.Event(), Dictation._write
+
+    def late(self: Dictation, lines: bytearray) -> None:
+        assert goes_on.wait(PATIENCE)
+        write(self, lines)
+
+    monkeypatch.setattr(Dictation, "_write", late)
+    taken = Dictation(tmp_path / "log")
+    assert taken.holds_all()
+    for said in (b"one\n", b"two\n"):  # the first leaves the pipe, the second stays there
+        os.write(taken.descriptor, said)
+        assert not taken.holds_all()
+    goes_on.set()
+    until(taken.holds_all, "its log")
+    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
+    os.write(taken.descriptor, b"half of")
+    until(taken.holds_all, "its log")
+    assert not taken.finish() and taken.holds_all()
 
 
 def test_a_torn_line_is_kept_and_a_second_end_does_nothing(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
 from proofmark.training.logs.ranks import tail
+from proofmark.training.node import stopwatch
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
 from proofmark.training.outcome.event_types import CONTENTION, WATCHED
@@ -38,13 +39,14 @@ class Played:
         self.now = 100.0
         self._rank = EventLog(folder / "rank0.jsonl")
         self._agent = EventLog(folder / "agent.jsonl")
-        self.waited, self.counted = 0, list[float]()
+        self.waited, self.counted, self.is_heard = 0, list[float](), True
         self.stopwatch = Stopwatch(
             folder / "rank0.jsonl",
             self._agent,
             lambda: self.now,
             on_end=lambda: self.counted.append(self.now - 100.0),
             on_wait=self._wait,
+            is_heard=lambda: self.is_heard,
         )
 
     def _wait(self) -> None:
@@ -100,6 +102,38 @@ def test_between_two_looks(tmp_path: Path) -> None:
     assert played.seen() == [(3.0, 5.0)]
     played.look(9.0)
     assert len(played.seen()) == 1
+
+
+def test_what_is_not_in_the_log_yet_may_have_been_said_before(tmp_path: Path) -> None:
+    """As where the agent stood still, and this thread of it goes on before the one that writes the log."""
+    played = Played(tmp_path)
+    played.look(1.0)
+    played.is_heard = False
+    played.look(4.0)
+    played.is_heard = True
+    assert played.waited == 1, "what it took by then may have been for its training"
+    played.write(BEGIN)
+    played.look(4.1)
+    played.look(20.0)
+    played.is_heard = False
+    played.look(23.0)
+    played.is_heard = True
+    played.write(END)
+    played.look(23.1)
+    assert played.seen() == [(pytest.approx(15.9), pytest.approx(22.1))]
+
+
+def test_who_never_stops_talking_is_looked_at_all_the_same(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.write(BEGIN)
+    played.look(0.0)
+    played.is_heard = False
+    for tenth in range(1, 40):
+        played.look(tenth / 10)
+    played.write(END)
+    played.look(4.0)
+    ((least, most),) = played.seen()
+    assert most == pytest.approx(4.0) and least >= most - 0.1 * (stopwatch.UNHEARD + 1) - 1e-9
 
 
 def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -> None:
