@@ -7,6 +7,7 @@ it does not say is null. Nobody here measured what it says, so that its verdict 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -202,8 +203,10 @@ def _better(metric: str) -> Better:
 def _figures(runs: Sequence[SeedRun]) -> dict[str, Any]:
     """Rates and time over the runs, of what is known of all of them."""
     rates = rates_over(runs) if all(run.rates for run in runs) else {}
-    times = [seconds for run in runs if (seconds := run.seconds_to_target) is not None]
-    return {"rates": rates, "seconds_to_target": olympic_mean(times) if times else None}
+    times = [math.inf if run.converged is False else run.seconds_to_target for run in runs]
+    known = [seconds for seconds in times if seconds is not None]
+    mean = olympic_mean(known) if known and len(known) == len(times) else math.inf
+    return {"rates": rates, "seconds_to_target": mean if math.isfinite(mean) else None}
 
 
 def _built(values: dict[str, Any], submitted: dict[str, Any], damaged: int) -> TrainingRecord:

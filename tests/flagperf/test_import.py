@@ -25,6 +25,7 @@ from proofmark.flagperf.host_file import load_host_file
 from proofmark.launch.cluster.cluster_file import load_cluster
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.chips import load_chips
+from proofmark.vendor.isolation import IsolationSettings
 from tests.flagperf.tree import FILES, write
 
 ROOT = Path(__file__).parents[2]
@@ -333,6 +334,19 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
     moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": JOINED})
     written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
     assert written["options"] == ["--device=/dev/acme0", "--device=/dev/acme1"]
+
+
+def test_what_a_container_is_given_of_devices_a_wall_shows_too(tmp_path: Path) -> None:
+    joined = JOINED.replace("/dev/acme1", "/dev/acme1:/dev/acme1 --device=acme.com/card=all --shm-size=8g")
+    moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": joined})
+    written = yaml.safe_load(moved.files["vendors/acme/isolation.yaml"])
+    assert written == {"devices": ["/dev/acme0", "/dev/acme1"]} and IsolationSettings.model_validate_json(
+        json.dumps(written)
+    )
+    told = [row.here for row in moved.rows if row.key == "ACCE_CONTAINER_OPT" and "isolation.yaml" in row.here]
+    assert [here.rpartition("; ")[2] for here in told] == [
+        f"vendors/acme/isolation.yaml: devices: /dev/acme{number}" for number in range(2)
+    ]
 
 
 @pytest.mark.parametrize(

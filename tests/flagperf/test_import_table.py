@@ -168,6 +168,7 @@ def test_a_mount_of_a_driver_is_taken_over_and_of_another_the_rule_is_told(tmp_p
     moved = again(tmp_path, {TEST_CONF: FILES[TEST_CONF].replace(" --device /dev/acme0 -v /data:/data", options)})
     written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
     assert written["mounts"] == ["/opt/acme:/opt/acme:ro", "/usr/lib/acme:/usr/lib/acme:ro"]
+    assert "vendors/acme/isolation.yaml" not in moved.files
     by_option = {row.value: row for row in rows(moved, TEST_CONF, "ACCE_CONTAINER_OPT")}
     assert [row.fate for row in by_option.values()] == ["renamed", "renamed", "illegal", "illegal"]
     assert by_option["-v=/opt/acme:/opt/acme"].here.endswith("container.yaml: mounts: /opt/acme:/opt/acme:ro")

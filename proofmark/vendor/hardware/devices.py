@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.container import container_kind
+from proofmark.wall.isolation import Isolation
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,17 @@ def limits_to_all(vendor: Vendor) -> dict[str, str]:
     return {variable: ",".join(usable_devices(vendor))}
 
 
-def no_device(name: str, vendor: Vendor, where: str) -> str:
-    """Say that a vendor has no device here, and what was looked for and found, a line each."""
+def no_device(name: str, vendor: Vendor, where: str, isolation: Isolation | None = None) -> str:
+    """Say that a vendor has no device here, and what was looked for and found, a line each.
+
+    Args:
+        name: the vendor's.
+        vendor: whose devices were looked for.
+        where: what looked for them.
+        isolation: how it was kept from the rest meanwhile.
+    """
     looked_for = vendor.devices_sought() or ["the vendor does not say (devices_sought())"]
-    sought = [*looked_for, _variable_note(vendor), _container_note(vendor)]
+    sought = [*looked_for, _variable_note(vendor), _wall_note(name, isolation), _container_note(vendor)]
     lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
@@ -83,6 +91,16 @@ def _variable_note(vendor: Vendor) -> str | None:
     if chosen is None:
         return f"{variable}: not set, so it hides none"
     return f"{variable}: set to {chosen!r}, so that no other device is seen; unset it to see all"
+
+
+def _wall_note(name: str, isolation: Isolation | None) -> str | None:
+    if isolation is None or isolation.kind != "wall":
+        return None
+    shown = ", ".join(isolation.devices) or "none"
+    named = f"vendors/{name}/isolation.yaml must name others, as devices: [/dev/{name}*]"
+    return (
+        f"wall: the device files that its code could open: {shown}; {named}; --isolation process looks without a wall"
+    )
 
 
 def _container_note(vendor: Vendor) -> str | None:

@@ -186,6 +186,31 @@ def test_where_the_evaluation_at_the_target_has_no_count_no_other_is_taken_for_i
     assert "1 of its evaluations do not say after how many samples" in "\n".join(record.verdict.reasons)
 
 
+def rounds_of(folder: Path, *ended: dict[str, Any]) -> TrainingRecord:
+    """Rounds of which each ended so, evaluated that many seconds after its training began."""
+    paths = []
+    for number, finished in enumerate(ended, 1):
+        paths.append(folder / f"round{number}/10.1.2.3_noderank0/rank0.out.log")
+        paths[-1].parent.mkdir(parents=True)
+        seconds, samples = finished["raw_train_time"], {} if finished.get("uncounted") else {"num_trained_samples": 64}
+        at = 1669032669000 + int(seconds * 1000)
+        lines = [line("SUBMIT_INFO"), line("TRAIN_START", time_ms=1669032669000)]
+        lines += [line("EVALUATE", {"mlm_accuracy": 0.92, **samples}, at), line("TRAIN_END", time_ms=at)]
+        paths[-1].write_text("\n".join([*lines, line("FINISHED", FINISHED | finished, at)]))
+    return read_perflog(paths)
+
+
+def test_a_round_that_missed_the_target_counts_as_the_longest_in_the_mean(tmp_path: Path) -> None:
+    """As in a training of our own: the mean leaves out the quickest and the slowest of five."""
+    times = (100.0, 200.0, 210.0, 220.0, 50.0)
+    ended = [{"raw_train_time": seconds, "converged": seconds > 50} for seconds in times]
+    assert rounds_of(tmp_path / "five", *ended).seconds_to_target == pytest.approx(210)
+    assert rounds_of(tmp_path / "all", *ended[:4]).seconds_to_target == pytest.approx(182.5)
+    assert rounds_of(tmp_path / "two", ended[0], ended[4]).seconds_to_target is None
+    uncounted = rounds_of(tmp_path / "one", *ended[:3], ended[3] | {"uncounted": True})
+    assert uncounted.seconds_to_target is None, "the mean of the others is none of all"
+
+
 def test_the_last_run_of_a_log_counts(tmp_path: Path) -> None:
     assert kind(read(tmp_path, *flagperf(), *flagperf(None))) is VerdictKind.ERROR
     assert kind(read(tmp_path, *flagperf(None), *flagperf())) is VerdictKind.INSUFFICIENT

@@ -10,6 +10,7 @@ from proofmark.vendor.contract import Processor, driver_files
 from proofmark.vendor.hardware.container import container_kind
 from proofmark.vendor.hardware.devices import no_device
 from proofmark.vendor.introduction.asking import introduce
+from proofmark.wall.isolation import Isolation
 from tests.unit.vendor.test_registry import GOOD, add, vendors
 
 __all__ = ["vendors"]
@@ -41,6 +42,13 @@ def test_it_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, chosen:
     assert found[0] == "/dev/acme0: not there"
     assert found[1].startswith(f"ACME_DEVICES: {expected}")
     assert found[2].startswith("container: ")
+
+
+def test_behind_a_wall_it_is_told_which_files_could_be_opened() -> None:
+    walled = Isolation(kind="wall", devices=("/dev/dri/renderD128",))
+    (line,) = (each for each in no_device("acme", Acme(), "here", walled).split("\n  ") if each.startswith("wall: "))
+    assert "could open: /dev/dri/renderD128; vendors/acme/isolation.yaml must name others" in line
+    assert "wall: " not in no_device("acme", Acme(), "here", Isolation.none("none was put on"))
 
 
 @pytest.mark.parametrize(

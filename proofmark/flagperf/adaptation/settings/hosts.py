@@ -22,6 +22,8 @@ from proofmark.process.log_level import LogLevel
 from proofmark.rules.yaml.key_lines import lines_of
 from proofmark.rules.yaml.strict import load_mapping, text_of
 from proofmark.rules.yaml.typed import problems_of
+from proofmark.vendor.isolation import FILE as ISOLATION
+from proofmark.vendor.isolation import IsolationSettings
 
 RUNS, CLUSTER = "runs.yaml", "cluster.yaml"
 WORK_DIR = "/var/tmp/proofmark"  # noqa: S108 (on hosts, for the user to change)
@@ -228,6 +230,7 @@ def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
 def _move_container(moved: Moved, taken: dict[str, _Given]) -> None:
     """Each option by itself, so that one that may not be given doesn't cost the others."""
     target, values = f"{moved.package}/container.yaml", dict[str, Any]()
+    wall, devices = f"{moved.package}/{ISOLATION}", list[str]()
     for key, ours in (("SHM_SIZE", "shm_size"), ("ACCE_CONTAINER_OPT", "options")):
         if key not in taken:
             continue
@@ -242,9 +245,25 @@ def _move_container(moved: Moved, taken: dict[str, _Given]) -> None:
                 continue
             values[name] = [*values.get(name, []), value] if listed else value
             here = f"{target}: {name}" + (f": {value}" if listed and value != option else "")
+            if device := _device_of(option):
+                devices.append(device)
+                here += f"; {wall}: devices: {device}"
             moved.tell(given.file, given.line, key, option, "renamed", here=here)
     if values:
         moved.write_yaml(target, values, "Of FlagPerf's ACCE_CONTAINER_OPT and SHM_SIZE")
+    if devices:
+        moved.write_yaml(wall, {"devices": devices}, "What the vendor's code may open behind its wall")
+
+
+def _device_of(option: str) -> str | None:
+    """The host's device file that an option of docker's gives to a container, where a wall may show it too."""
+    name, _, value = option.partition("=")
+    device = value.partition(":")[0]
+    try:
+        IsolationSettings.model_validate({"devices": (device,)})
+    except ValidationError:
+        return None
+    return device if name == "--device" else None
 
 
 def _setting_of(option: str) -> tuple[str, Any]:
