@@ -81,10 +81,12 @@ class _Sampler:
         self._devices = None if isinstance(watch.devices, int) else watch.devices
         self._monitor: Monitor | None = None
         self._failure: str | None = None
-        self._packages = ProcessorPackages.found()
+        self._packages: ProcessorPackages | None = None
         psutil.cpu_percent()
         try:
             found = find_vendor(watch.vendor, Path(watch.vendors_dir), watch.selected)
+            if found.vendor.runs_on_processor:  # what a processor uses beside a card says nothing of the card
+                self._packages = ProcessorPackages.found()
             if isinstance(watch.devices, int):
                 self._devices = _first(usable_indices(found.vendor), watch.devices)
             self._monitor = found.vendor.monitor()
