@@ -117,6 +117,12 @@ def test_a_sensor_that_cannot_be_read_is_none_and_not_zero(driver: Driver, code:
     assert all(value is None for reading in readings for key, value in vars(reading).items() if key != "device")
 
 
+def test_a_gpu_that_shares_the_processors_memory_is_one(driver: Driver) -> None:
+    driver.names = ["NVIDIA GB10", "NVIDIA A100-SXM4"]
+    driver.failing[0, "nvmlDeviceGetMemoryInfo"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert [device.name for device in nvml.devices()] == ["NVIDIA GB10", "NVIDIA A100-SXM4 (80 GiB)"]
+
+
 def test_a_true_zero_is_a_zero(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=0, memory=0))
     monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda gpu: [])

@@ -212,4 +212,7 @@ def _name(handle: Any) -> str:
     name = str(pynvml.nvmlDeviceGetName(handle))
     if re.search(r"\d\s?GB\b", name):
         return name
-    return f"{name} ({pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30:.0f} GiB)"
+    try:
+        return f"{name} ({pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30:.0f} GiB)"
+    except pynvml.NVMLError_NotSupported:  # it has none of its own, as a GB10
+        return name
