@@ -9,8 +9,10 @@ import pytest
 from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
 from mlperf_logging.mllog import constants
 
+from proofmark.training.outcome.examined import Examination
 from proofmark.training.outcome.record import TrainingRecord
 from suites.training.report.mllog import mllog
+from suites.training.report.perflog import finished
 from tests.training_records import BEGUN, make_run, make_training
 
 RULES = "5.1.0"
@@ -61,6 +63,18 @@ def test_keys_in_the_order_of_their_times(tmp_path: Path) -> None:
 def test_a_success_is_a_time_that_may_be_ranked(tmp_path: Path, changes: dict[str, Any], status: str) -> None:
     last = parsed(make_training(make_run(**changes)), tmp_path)[-1]
     assert last.key == constants.RUN_STOP and last.value["metadata"]["status"] == status
+
+
+def test_a_run_that_is_short_by_its_examination_is_no_success(tmp_path: Path) -> None:
+    """One of five may be: the verdict shows the speed of the others."""
+    short = make_run(examination=Examination(claimed=0.95, metric=0.85, weight=1e6, samples=50, of=50))
+    record = make_training(short, *[make_run(seed=seed) for seed in range(1, 5)])
+    assert parsed(record, tmp_path)[-1].value["metadata"]["status"] == constants.ABORTED
+    assert finished(record, record.runs[0])["converged"] is False
+    assert finished(record, record.runs[1])["converged"] is True
+    figures = {figure.key: figure.value for figure in record.figures}
+    assert figures["converged"] == "4 of 5" and str(figures["run_1"]).startswith("not converged")
+    assert str(figures["run_2"]).startswith("converged")
 
 
 @pytest.mark.parametrize("changes", [{"converged": False, "metric": 0.5}, {"ranks": []}])

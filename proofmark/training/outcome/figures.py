@@ -17,6 +17,7 @@ from proofmark.record.parts import Monitoring
 from proofmark.rules.aims import Aim, slug, worst
 from proofmark.training.outcome.over_runs import measured, tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
+from proofmark.training.outcome.shortfall import is_short
 from proofmark.training.outcome.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 
 TOO_SHORT = f"too little was trained to compare by it: at least {SECONDS:g} s and {STEPS} steps"
@@ -49,7 +50,7 @@ def figures(record: TrainingRecord) -> tuple[Figure, ...]:
 def _speeds(record: TrainingRecord) -> Iterator[Figure]:
     """Time to the target, rates and utilisation."""
     resumed = {"note": "resumed: no rankable time"} if record.resumed else {}
-    converged = bool(record.runs) and all(run.converged for run in record.runs)
+    converged = bool(record.runs) and not any(is_short(record, run) for run in record.runs)
     missed = "no evaluation says when" if converged else "not every run reached the target"
     reached = valued(record.seconds_to_target, missed if record.rates else "nothing was measured")
     took = {**reached, **(resumed if "value" in reached else {})}
@@ -88,7 +89,7 @@ def _of_task(record: TrainingRecord) -> Iterator[Figure]:
     yield fact("metric", "metric", "text", value=record.metric)
     for name, aim in record.aims.items():
         yield from _of_value(record, name, aim)
-    converged = sum(bool(run.converged) for run in record.runs)
+    converged = sum(not is_short(record, run) for run in record.runs)
     yield fact("converged", "converged", "text", value=f"{converged} of {record.repeats}")
 
 
@@ -111,7 +112,7 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     for index, run in enumerate(record.runs, 1):
         whose = called(record.runs, run)
         score = f"{record.metric} {run.metric:.5f}" if run.metric is not None else f"no {record.metric}"
-        end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
+        end = "broke off" if run.converged is None else "not converged" if is_short(record, run) else "converged"
         others = _named(run.metrics)
         samples = "an unknown number of" if run.samples is None else run.samples
         outcome = f"{end}, {', '.join([score, *others])}, {samples} {plural(record.item)}"

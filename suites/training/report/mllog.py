@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofmark.training.outcome.record import Evaluation, SeedRun, TrainingRecord
+from proofmark.training.outcome.shortfall import is_short
 from reports.content.withholding import withheld, without_speeds
 from suites.training.report.log_lines import LogLines, caller, milliseconds
 
@@ -72,7 +73,8 @@ class _MLLog:
 
     def _status(self) -> str:
         """A success is a time to the target that may be ranked: not that of a part of a training."""
-        return "success" if self._run.converged and self._run.resumed_from is None else "aborted"
+        reached = not is_short(self._record, self._run)
+        return "success" if reached and self._run.resumed_from is None else "aborted"
 
     def _point(self, key: str, time: float | None, value: Any, kind: str = "POINT_IN_TIME", **metadata: Any) -> None:
         """A line; none where nobody knows the time."""

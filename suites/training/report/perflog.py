@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofmark.training.outcome.record import Evaluation, SeedRun, TrainingRecord
+from proofmark.training.outcome.shortfall import is_short
 from reports.content.withholding import withheld, without_speeds
 from suites.training.report.log_lines import LogLines, caller, milliseconds
 
@@ -92,7 +93,7 @@ def finished(record: TrainingRecord, run: SeedRun) -> dict[str, Any]:
         "throughput(ips)_raw": rates and rates.raw,
         "throughput(ips)_no_eval": rates and rates.no_eval,
         "throughput(ips)_pure_compute": rates and rates.pure_compute,
-        "converged": run.converged,
+        "converged": run.converged and not is_short(record, run),
         f"final_{record.metric}": run.metric,
         **{f"final_{name}": value for name, value in run.metrics.items()},
         "final_loss": run.losses[-1][1] if run.losses else None,

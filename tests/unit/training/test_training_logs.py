@@ -566,8 +566,18 @@ def failed(folder: Path, raised: dict[int, float], aborted: dict[int, float], sk
         ({0: 10.0}, {1: 40.7}, 0.0, "rank 0 on host0: reason 0"),
         ({0: 41.0}, {1: 40.7}, 0.0, "rank 1 on host1 was killed by signal 6"),
         ({0: 10.0}, {1: 11.7}, 5.0, "rank 1 on host1 was killed by signal 6"),
+        ({}, {0: 10.0, 1: 11.7}, 0.0, "rank 0 on host0 was killed by signal 6"),
+        ({}, {0: 10.0, 1: 11.7}, 5.0, "rank 1 on host1 was killed by signal 6"),
     ],
-    ids=["first", "clock ahead", "who waited is aborted", "an abort breaks exchanges", "an abort, clock ahead"],
+    ids=[
+        "first",
+        "clock ahead",
+        "who waited is aborted",
+        "an abort breaks exchanges",
+        "an abort, clock ahead",
+        "killed",
+        "killed, clock ahead",
+    ],
 )
 def test_who_failed_first_brought_others_down(
     tmp_path: Path, raised: dict[int, float], aborted: dict[int, float], skew: float, cause: str
