@@ -103,7 +103,7 @@ class Supply:
             try:
                 message, beside, *_ = self._feeder.recvmsg(words.LONGEST, RIGHTS)
             except OSError:
-                raise _lost() from None
+                raise self._last_word() from None
             if not message:
                 raise _lost()
             if message[0] == kind:

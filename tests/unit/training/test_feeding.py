@@ -22,7 +22,7 @@ from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import shelf, words
 from proofmark.training.feeding.counts import Counts
-from proofmark.training.feeding.fed import Fed
+from proofmark.training.feeding.fed import Fed, Supply
 from proofmark.training.feeding.feeder import Feeder
 from proofmark.training.feeding.loading import Planned
 from proofmark.training.logs.outside import FEEDERS, standing
@@ -224,6 +224,19 @@ def test_a_rank_that_is_there_and_says_nothing_has_not_ended(quiet: Callable[[so
     quiet(pair.end)
     pair._threads[1].join(PATIENCE)
     assert any("an unknown request" in str(error) for error in pair.raised) and not pair.counts.whole
+
+
+def test_why_there_is_no_more_data_lies_behind_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has not read all that it was told, and ends, breaks the line: that is told first, and once."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    hello = json.dumps([Identity(name="words", sha256="0" * 64).model_dump(), 5]).encode()
+    far.send(bytes([words.HELLO]) + hello)
+    supply = Supply(near, 1)
+    near.send(b"taken")
+    far.send(bytes([words.FAILED]) + b"sample 3 can't be read")
+    far.close()
+    with pytest.raises(StepError, match="sample 3 can't be read"):
+        supply._laid()
 
 
 def test_a_rank_cannot_take_what_does_not_lie_there() -> None:
