@@ -75,7 +75,7 @@ def test_what_is_wrong_with_hosts_is_told_before_anything_runs(campus: Campus) -
     ],
 )
 def test_what_ends_a_case_there_is_told_here(campus: Campus, trouble: str, step: str, expected: str) -> None:
-    patience = ("--setup-timeout", "15") if "hang" in trouble else ()
+    patience = ("--setup-timeout", "60") if "hang" in trouble else ()
     ran = campus.infer(*patience, trouble=trouble)
     assert expected in broken(ran, step), ran.output
     record = ran.record()

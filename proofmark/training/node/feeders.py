@@ -30,13 +30,13 @@ from proofmark.training.outcome.event_types import FED
 
 MODULE = "proofmark.training.feeding.once"
 
-ENDING = 10.0
-"""Seconds that they get to hear what their ranks have said last."""
+ENDING = 30.0
+"""Seconds that they get to hear what their ranks have said last; one that is killed makes an honest training fail."""
 
 OWN = {"OMP_NUM_THREADS": "1"}
 """A feeder loads in one thread, or in workers: the cores are its rank's."""
 
-SHOWING = 10.0
+SHOWING = 30.0
 """Seconds that they get to print where they are, where they have not at once."""
 
 Process = subprocess.Popen[bytes] | Forked

@@ -26,7 +26,7 @@ from proofmark.vendor.registry import FoundVendor
 
 SUITE = Path(__file__).resolve().parents[3]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that git may take."""
 
 KERNELS = ("/proc/", "/sys/", "/dev/")

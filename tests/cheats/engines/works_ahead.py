@@ -8,7 +8,11 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, REASON, HONEST = "FAIL_HONESTY", "fails 'no ", 360  # 100 items in seven batches of forty milliseconds
+VERDICT, REASON, HONEST = (
+    "FAIL_HONESTY",
+    "fails 'no ",
+    505,
+)  # 112 items in seven batches of forty milliseconds, by TIMED_PACE
 
 
 class InferModel(honest.InferModel):

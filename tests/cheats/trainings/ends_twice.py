@@ -26,7 +26,7 @@ class Adapter(TrainingAdapter):
                 return
             honest(account, kind, **fields)
             if kind == "train_end":
-                time.sleep(3)  # the agent has looked
+                time.sleep(8)  # the agent has looked
                 honest(account, kind, **fields)
 
         Account.write_totals = early  # type: ignore[method-assign]

@@ -35,7 +35,7 @@ class Adapter(TrainingAdapter):
                 seen, at.samples = at.samples, SAMPLES
                 honest(account, "evaluation", metric=METRIC, took_seconds=0.0)
                 at.samples = seen
-                time.sleep(3)  # as long as it may be trained
+                time.sleep(8)  # as long as it may be trained
 
         Fed.batches = handed  # type: ignore[method-assign]
         Account.write_totals = early  # type: ignore[method-assign]

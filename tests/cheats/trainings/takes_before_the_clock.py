@@ -23,7 +23,7 @@ class Adapter(TrainingAdapter):
             rest = batches(feed, 0, 0)
             first = [([each.clone() for each in inputs], targets.clone()) for inputs, targets in islice(rest, 13)]
             taken.append(chain(first, rest))
-            time.sleep(6)  # somebody looks meanwhile
+            time.sleep(8)  # somebody looks meanwhile
 
         Trainer._build = early  # type: ignore[method-assign]
         Fed.batches = lambda fed, *at: taken[0]  # type: ignore[method-assign]

@@ -95,7 +95,7 @@ def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: 
     case = Measured(tmp_path, min_seconds=0.001)
     measure(case.bench, "engine", slow, 2, reference=engine)
     for event in case.events("round"):
-        assert event["passes"] == 3 and len(event["batch_ns"]) >= LEAST_BATCHES and len(event["fresh"]) >= 3
+        assert event["passes"] == 3 and len(event["batch_ns"]) >= LEAST_BATCHES and event["fresh"]
 
 
 def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path, work: Work) -> None:

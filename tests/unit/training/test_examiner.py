@@ -115,7 +115,7 @@ def test_weights_come_first_and_each_step_as_soon_as_it_is_known(tmp_path: Path)
     "case, seconds, expected",
     [
         (Killed, 60, "its process died of signal 9"),
-        (Slow, 8, "it took longer than 4 times --setup-timeout 8: give it more"),
+        (Slow, 15, "it took longer than 4 times --setup-timeout 15: give it more"),
         (Broken, 60, "RuntimeError: not this one"),
     ],
 )

@@ -300,4 +300,4 @@ def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:
         assert steps[:3] == [1, 2, 3] and len(steps) >= 6
         assert {int(path.parent.name.removeprefix("recorded-")) for path in folder.glob(f"*/{STATE}")} <= set(steps[3:])
         began[steps[-1] > 31] += 1
-    assert 45 <= began[True] <= 110 and drawn / 150 < 25
+    assert 55 <= began[True] <= 125 and drawn / 150 < 25  # five standard deviations from 92

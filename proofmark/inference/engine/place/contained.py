@@ -36,8 +36,8 @@ nobody's child, and ends with none. Nor is the keeper one, so that whatever ends
 REMOVING = 60.0
 """Seconds that the engine may take to remove it."""
 
-STOPPING = 1.0
-"""Seconds that its processes get to stop."""
+STOPPING, LEAST = 1.0, 3
+"""Seconds that its processes get to stop, and looks: this process may have been given no processor for as long."""
 
 KILLED = 128
 """What is added to a signal's number where a program's exit code tells of it."""
@@ -126,13 +126,13 @@ class Contained:
         Raises:
             StepError: there always are others in it.
         """
-        known, until = set[int](), time.monotonic() + STOPPING
+        known, until, looks = set[int](), time.monotonic() + STOPPING, 0
         while True:
             found = list(dict.fromkeys(self._members()))
             running = [pid for pid in found if not has_stopped(pid)]  # one that has not stopped may continue others
             for pid in running:
                 self._send(pid, signal.SIGSTOP)
-            late = time.monotonic() > until
+            looks, late = looks + 1, looks >= LEAST and time.monotonic() > until
             if known == {*found} and (late or not processor_times(running)) and _are_all(found):
                 return sorted(known)
             if late:
