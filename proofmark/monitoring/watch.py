@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-ENDING = 30.0
+ENDING = 15.0
 """Seconds that a monitor gets to end: on a busy machine it may not have begun to sample when it is to."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
+import fcntl
 import os
 import select
 import threading
@@ -18,6 +18,9 @@ MOST = 1 << 30
 
 LONGEST = 8 << 20
 """Bytes that wait for the end of their line; what is longer is cut, and is no event."""
+
+CHUNK = 1 << 16
+"""Bytes that are read at a time."""
 
 
 PACE, BURST = 2 << 20, 4 << 20
@@ -47,47 +50,72 @@ class Dictation(threading.Thread):
         super().__init__(daemon=True)
         self._path, self._file = path, path.open("ab", buffering=0)
         self._read, self.descriptor = os.pipe()
+        os.set_blocking(self._read, False)
+        self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._open, self._left = True, MOST if most is None else most
         self._lately, self._at = 0.0, time.monotonic()
-        self._written = threading.Event()
-        self._written.set()
+        self._taking, self._waiting, self._taken = threading.Lock(), bytearray(), os.fstat(self._file.fileno()).st_size
+        self._over = False
         self.failure: OSError | None = None
         self.start()
 
     def run(self) -> None:
         """Read to the end."""
-        waiting = bytearray()
-        with self._file, contextlib.closing(io.FileIO(self._read)) as source:
+        said, paced = select.poll(), self._taken
+        for descriptor in (self._read, self._woken):
+            said.register(descriptor, select.POLLIN)
+        with self._file:
             try:
-                while chunk := self._next(source):
-                    waiting += chunk
-                    if b"\n" in chunk or len(waiting) > LONGEST:
-                        whole = waiting.rfind(b"\n") + 1 or len(waiting)
-                        self._write(waiting[:whole])
-                        del waiting[:whole]
-                    self._written.set()
-                    self._keep_pace(len(chunk))
-                self._write(waiting)  # a torn line: its writer died
+                while not self._over:
+                    said.poll()
+                    with contextlib.suppress(BlockingIOError):
+                        os.eventfd_read(self._woken)
+                    self._write(self._lines())
+                    self._keep_pace(self._taken - paced)
+                    paced = self._taken
+                self._write(self._waiting)  # a torn line: its writer died
             except OSError as error:
                 self.failure = OSError(error.errno, error.strerror, str(self._path))
+            with self._taking:
+                self._over = True
+                os.close(self._read)
+                os.close(self._woken)
 
-    def _next(self, source: io.FileIO) -> bytes:
-        said = select.poll()
-        said.register(source, select.POLLIN)
-        said.poll()
-        self._written.clear()  # before it leaves the pipe, where `holds_all` looks first
-        return source.read(65536)
+    def take(self) -> int:
+        """Take what lies in the pipe: the position in the file behind all that was said before this call.
 
-    def holds_all(self) -> bool:
-        """Whether all lines that were said before this call are in the file, or none will be any more.
-
-        Where this process stood still, whoever reads the file may be the first of its threads to go on.
+        It is written down later, as soon as the disk lets it. What lies in the pipe could be taken back, or be joined
+        by what was said since, before it is written down.
         """
-        if not self.is_alive():
-            return True
-        said = select.poll()
-        said.register(self._read, select.POLLIN)
-        return not any(events & select.POLLIN for _, events in said.poll(0)) and self._written.is_set()
+        with self._taking:
+            room = not self._over and len(self._waiting) <= LONGEST  # who says so much more is none to be fair to
+            if room and self._take(fcntl.fcntl(self._read, fcntl.F_GETPIPE_SZ)):
+                os.eventfd_write(self._woken, 1)
+            return self._taken
+
+    def _take(self, most: int) -> int:
+        """Take what is there, up to so many bytes; how many it was."""
+        before = self._taken
+        while self._taken - before < most:
+            try:
+                chunk = os.read(self._read, CHUNK)
+            except BlockingIOError:
+                break
+            if not chunk:
+                self._over = True
+                break
+            self._waiting += chunk
+            self._taken += len(chunk)
+        return self._taken - before
+
+    def _lines(self) -> bytearray:
+        """What may be written down by now: whole lines, and what is too long to be one."""
+        with self._taking:
+            self._take(CHUNK)
+            whole = self._waiting.rfind(b"\n") + 1 or (len(self._waiting) if len(self._waiting) > LONGEST else 0)
+            lines = self._waiting[:whole]
+            del self._waiting[:whole]
+            return lines
 
     def _keep_pace(self, said: int) -> None:
         now = time.monotonic()

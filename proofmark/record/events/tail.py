@@ -16,6 +16,11 @@ class Tail:
         self._path = path
         self._position = 0
 
+    @property
+    def position(self) -> int:
+        """In the file, behind the line that was yielded last."""
+        return self._position
+
     def lines(self) -> Iterator[bytes]:
         """Whole lines written between the last call and this one; of one that is too long, pieces, which no reader
         takes. What is written meanwhile is the next call's: whoever writes fast keeps no reader in here."""

@@ -57,7 +57,7 @@ ELSEWHERE = 5.0
 AWAKE = 3.0
 """Between two looks at what ranks say, no more time than so many times the usual counts as their silence."""
 
-SHOWING = 30.0
+SHOWING = 10.0
 """Seconds that they get to print where they are: by their stacks it is told who waits, and who is waited for."""
 
 FACTOR = 3.0
@@ -164,9 +164,9 @@ class Watch:
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
         self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
-        first, looks = self._directory / f"rank{self._ranks.start}.jsonl", self.feeders
-        is_heard = self.events[self._ranks.start].holds_all
-        self.stopwatch = Stopwatch(first, self.log, on_end=looks.look, on_wait=looks.wait, is_heard=is_heard)
+        fed, first = self.feeders, self._ranks.start
+        path, said = self._directory / f"rank{first}.jsonl", self.events[first].take
+        self.stopwatch = Stopwatch(path, self.log, said=said, count=fed.now, on_begin=fed.begun, on_end=fed.look)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:
@@ -176,8 +176,8 @@ class Watch:
                 pass
         self.log.write("stopped")
         self.end_ranks()
-        self.feeders.end()
-        self.monitor.stop(patience=5)  # nobody waits for what it saw
+        self.feeders.end(patience=2)  # nobody waits for what they counted, nor for what the monitor saw
+        self.monitor.stop(patience=5)
         self.end_outputs()
         self.clear()
         remove_own_temporary_directory()

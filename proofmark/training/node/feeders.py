@@ -30,19 +30,19 @@ from proofmark.training.outcome.event_types import FED
 
 MODULE = "proofmark.training.feeding.once"
 
-ENDING = 30.0
+ENDING = 15.0
 """Seconds that they get to hear what their ranks have said last; one that is killed makes an honest training fail."""
 
 OWN = {"OMP_NUM_THREADS": "1"}
 """A feeder loads in one thread, or in workers: the cores are its rank's."""
 
-SHOWING = 30.0
+SHOWING = 10.0
 """Seconds that they get to print where they are, where they have not at once."""
 
 Process = subprocess.Popen[bytes] | Forked
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
     """What a feeder had counted at a look: samples taken, samples laid, and samples laid to be evaluated on."""
 
     samples: int
@@ -63,9 +63,8 @@ class Feeders:
         self._process: Process | None = None
         self._told: socket.socket | None = None
         self._counts: dict[int, Counts] = {}
-        self._seen: dict[int, _Seen] = {}
-        self._before: dict[int, _Seen] = {}
-        self._so_far: dict[int, _Seen] = {}
+        self._seen: dict[int, Seen] = {}
+        self._before: dict[int, Seen] = {}
         self._ending = threading.Lock()
 
     def start(self, spec: Path, ends: Ends) -> bool:
@@ -108,17 +107,17 @@ class Feeders:
         except (OSError, ValueError):  # nothing came, or more than can be read
             return {}
 
-    def wait(self) -> None:
-        """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once
-        the next look sees no beginning either: what a rank tells may be under way."""
-        self._before, self._so_far = self._so_far, self._now()
+    def begun(self, before: dict[int, Seen] | None) -> None:
+        """Training has begun: what ranks had taken `before` is held against them."""
+        self._before = before or {}
 
     def look(self) -> None:
         """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
-        self._seen = self._now()
+        self._seen = self.now()
 
-    def _now(self) -> dict[int, _Seen]:
-        return {rank: _Seen(each.samples, each.laid, each.evaluated) for rank, each in self._counts.items()}
+    def now(self) -> dict[int, Seen]:
+        """What has been counted by now, of each rank."""
+        return {rank: Seen(each.samples, each.laid, each.evaluated) for rank, each in self._counts.items()}
 
     def stacks(self, ranks: Iterable[int]) -> None:
         """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
@@ -130,7 +129,7 @@ class Feeders:
         shown = dict.fromkeys(pid for each in first for pid in (each, *_forked_by(each)))
         ask_for_stacks(filter(_shows_stacks, shown), SHOWING)
 
-    def end(self) -> None:
+    def end(self, patience: float = ENDING) -> None:
         """End them, now that no rank runs. A second time does nothing."""
         with self._ending:
             if self._process is None:
@@ -138,7 +137,7 @@ class Feeders:
             with contextlib.suppress(OSError):
                 if self._process.stdin:
                     self._process.stdin.close()  # each of them has the other end
-            wait_without_reaping(self._process.pid, ENDING)
+            wait_without_reaping(self._process.pid, patience)
             end_group(self._process)  # with them, and the workers that load for them
 
     def tell(self) -> None:
@@ -146,7 +145,7 @@ class Feeders:
         for rank, counts in self._counts.items():
             if counts.whole:
                 taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
-                before, end = self._before.get(rank, _Seen(0, 0, 0)), self._seen.get(rank)
+                before, end = self._before.get(rank, Seen(0, 0, 0)), self._seen.get(rank)
                 seen = {"before": before.samples, "by_the_end": end and end.laid}
                 evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
                 self._log.write(FED, rank=rank, **taken, **seen, **evaluated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -26,25 +27,46 @@ def test_lines_of_several_stay_whole(tmp_path: Path) -> None:
     assert path.read_bytes() == line * 40
 
 
-def test_it_holds_all_once_what_was_said_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_was_said_can_be_taken_before_it_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its position is known, and nobody can take it back, while the disk stands still."""
     goes_on, write = threading.Event(), Dictation._write
 
     def late(self: Dictation, lines: bytearray) -> None:
         assert goes_on.wait(PATIENCE)
         write(self, lines)
 
+    (tmp_path / "log").write_bytes(b"zero\n")
     monkeypatch.setattr(Dictation, "_write", late)
     taken = Dictation(tmp_path / "log")
-    assert taken.holds_all()
-    for said in (b"one\n", b"two\n"):  # the first leaves the pipe, the second stays there
+    assert taken.take() == 5
+    for said, position in ((b"one\n", 9), (b"half of ", 17), (b"a line\n" + b"x" * 50_000 + b"\n", 50_025)):
         os.write(taken.descriptor, said)
-        assert not taken.holds_all()
+        assert taken.take() == position
+    with open(
+        f"/proc/self/fd/{taken.descriptor}",
+        "rb",
+        buffering=0,
+        opener=lambda *_: os.open(f"/proc/self/fd/{taken.descriptor}", os.O_RDONLY | os.O_NONBLOCK),
+    ) as thief:
+        assert thief.read(1) is None
+    assert (tmp_path / "log").read_bytes() == b"zero\n"
     goes_on.set()
-    until(taken.holds_all, "its log")
-    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
-    os.write(taken.descriptor, b"half of")
-    until(taken.holds_all, "its log")
-    assert not taken.finish() and taken.holds_all()
+    whole = b"zero\none\nhalf of a line\n" + b"x" * 50_000 + b"\n"
+    until(lambda: (tmp_path / "log").read_bytes() == whole, "its log, though nothing more is said")
+    os.write(taken.descriptor, b"torn")
+    assert taken.take() == len(whole) + 4
+    assert not taken.finish() and (tmp_path / "log").read_bytes() == whole + b"torn"
+    assert taken.take() == len(whole) + 4, "it has ended"
+
+
+def test_a_pipe_is_taken_whole_however_large_its_writer_makes_it(tmp_path: Path) -> None:
+    taken = Dictation(tmp_path / "log")
+    size = fcntl.fcntl(taken.descriptor, fcntl.F_SETPIPE_SZ, 1 << 20)
+    os.write(taken.descriptor, b"x" * (size - 1) + b"\n")
+    assert taken.take() == size
+    assert not taken.finish() and (tmp_path / "log").stat().st_size == size
 
 
 def test_a_torn_line_is_kept_and_a_second_end_does_nothing(tmp_path: Path) -> None:

@@ -296,15 +296,15 @@ def feeders() -> tuple[Feeders, Agent]:
     return Feeders({0: 1}, agent), agent
 
 
-def counted(made: Feeders, code: int | None, whole: bool) -> None:
-    """As if rank 0's had counted and ended."""
+def counted(made: Feeders, code: int | None, whole: bool) -> Any:
+    """As if rank 0's had counted and ended; what it had counted at a look between."""
     counts = Counts(Counts.make())
     counts.begin()
     made._counts[0] = counts
     counts.lay(9)
     counts.take(4, 20)
     counts.evaluate(30)
-    made.wait()
+    between = made.now()
     counts.take(3, 10)
     counts.evaluate(20)
     made.look()
@@ -314,6 +314,7 @@ def counted(made: Feeders, code: int | None, whole: bool) -> None:
         counts.end()
     process: Any = SimpleNamespace(returncode=code)
     made._process = process
+    return between
 
 
 def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -> None:
@@ -325,15 +326,13 @@ def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -
 
 
 def test_an_agent_notes_what_was_taken_before_training_began(feeders: tuple[Feeders, Agent]) -> None:
-    """Once it has looked again: of what it saw last, the beginning may have been told by then."""
     made, agent = feeders
-    counted(made, 0, whole=True)
-    made.wait()
+    made.begun(counted(made, 0, whole=True))
     made.tell()
     assert (agent[0]["before"], agent[0]["evaluated_before"]) == (4, 30)
-    made.wait()
+    made.begun(None)
     made.tell()
-    assert agent[1]["before"] == 7
+    assert (agent[1]["before"], agent[1]["evaluated_before"]) == (0, 0), "nobody looked before"
 
 
 def test_one_that_was_killed_is_named(feeders: tuple[Feeders, Agent]) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
 from proofmark.training.logs.ranks import tail
-from proofmark.training.node import stopwatch
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
 from proofmark.training.outcome.event_types import CONTENTION, WATCHED
@@ -33,29 +32,32 @@ SHARES = ("others", "stolen", "idle")
 
 
 class Played:
-    """A rank that writes its log, and an agent that looks at it, by a clock that the test sets."""
+    """A rank that says what happens, a log that has it sooner or later, and an agent that looks at both, by a clock
+    that the test sets."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 100.0
-        self._rank = EventLog(folder / "rank0.jsonl")
+        self._said, self._log = folder / "said.jsonl", folder / "rank0.jsonl"
+        self._said.touch()
+        self._rank = EventLog(self._said)
         self._agent = EventLog(folder / "agent.jsonl")
-        self.waited, self.counted, self.is_heard = 0, list[float](), True
+        self.taken, self.before, self.counted, self.is_stuck = 0, list[int | None](), list[float](), False
         self.stopwatch = Stopwatch(
-            folder / "rank0.jsonl",
+            self._log,
             self._agent,
             lambda: self.now,
             on_end=lambda: self.counted.append(self.now - 100.0),
-            on_wait=self._wait,
-            is_heard=lambda: self.is_heard,
+            said=lambda: self._said.stat().st_size,
+            count=lambda: self.taken,
+            on_begin=self.before.append,
         )
 
-    def _wait(self) -> None:
-        self.waited += 1
-
     def write(self, *kinds: str) -> None:
-        """What the rank writes now."""
+        """What the rank says now; it is in its log if that is not stuck."""
         for kind in kinds:
             self._rank.write(kind, **FIELDS.get(kind, {}))
+        if not self.is_stuck:
+            self._log.write_bytes(self._said.read_bytes())
 
     def look(self, at: float) -> None:
         """What the agent does later."""
@@ -104,36 +106,55 @@ def test_between_two_looks(tmp_path: Path) -> None:
     assert len(played.seen()) == 1
 
 
-def test_what_is_not_in_the_log_yet_may_have_been_said_before(tmp_path: Path) -> None:
-    """As where the agent stood still, and this thread of it goes on before the one that writes the log."""
-    played = Played(tmp_path)
-    played.look(1.0)
-    played.is_heard = False
-    played.look(4.0)
-    played.is_heard = True
-    assert played.waited == 1, "what it took by then may have been for its training"
-    played.write(BEGIN)
-    played.look(4.1)
-    played.look(20.0)
-    played.is_heard = False
-    played.look(23.0)
-    played.is_heard = True
-    played.write(END)
-    played.look(23.1)
-    assert played.seen() == [(pytest.approx(15.9), pytest.approx(22.1))]
+def test_when_a_line_comes_into_the_log_makes_no_difference(tmp_path: Path) -> None:
+    """The disk may stand still, or the thread that writes; nor is a rank that never stops talking known less of."""
+    played, at = Played(tmp_path), iter(tenth / 10 for tenth in range(1000))
+
+    def looks(count: int, *kinds: str) -> float:
+        """So many, between which the rank says something; when the first of them was."""
+        played.write(*kinds)
+        times = [next(at) for _ in range(count)]
+        for time in times:
+            played.look(time)
+            played.taken += 1
+            played.write("something else")
+        return times[0]
+
+    looks(10)
+    played.is_stuck = True
+    began = looks(30, "init_end", BEGIN)
+    assert not played.before
+    played.is_stuck = False
+    looks(20)
+    assert played.before == [10 - 1], "what it had taken at the last look before"
+    played.is_stuck = True
+    ended = looks(30, END)
+    assert not played.seen()
+    played.is_stuck = False
+    looks(1)
+    assert played.seen() == [pytest.approx((ended - began - 0.1, ended - began + 0.1))]
+    assert len(played.stopwatch._looks) <= 2
 
 
-def test_who_never_stops_talking_is_looked_at_all_the_same(tmp_path: Path) -> None:
+def test_looks_between_which_nothing_is_said_are_not_kept(tmp_path: Path) -> None:
+    """As behind half a line that is never ended."""
     played = Played(tmp_path)
-    played.write(BEGIN)
-    played.look(0.0)
-    played.is_heard = False
-    for tenth in range(1, 40):
-        played.look(tenth / 10)
-    played.write(END)
-    played.look(4.0)
-    ((least, most),) = played.seen()
-    assert most == pytest.approx(4.0) and least >= most - 0.1 * (stopwatch.UNHEARD + 1) - 1e-9
+    played._said.write_bytes(b"{")
+    for at in range(100):
+        played.look(float(at))
+    assert [(look.asked - 100.0, look.said) for look in played.stopwatch._looks] == [(0.0, 0), (0.0, 1), (99.0, 1)]
+
+
+def test_what_is_said_between_two_looks_at_the_log_is_known_by_the_clock(tmp_path: Path) -> None:
+    """Where nobody knows what is on its way, as in a session that another host's log comes home to."""
+    log, now = EventLog(tmp_path / "rank0.jsonl"), [0.0]
+    watch = Stopwatch(log.path, clock=lambda: now[0])
+    for at, kind in [(1.0, None), (2.0, BEGIN), (3.0, None), (9.0, None), (10.0, END)]:
+        now[0] = at
+        if kind:
+            log.write(kind, **FIELDS[kind])
+        watch.look()
+    assert (watch.least, watch.most) == (7.0, 9.0)
 
 
 def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -> None:
@@ -189,12 +210,13 @@ def test_what_is_written_meanwhile_is_the_next_looks(tmp_path: Path) -> None:
     assert seen == 3 and len(list(followed.lines())) == 3
 
 
-def test_each_look_before_the_beginning_is_told_of(tmp_path: Path) -> None:
+def test_what_was_taken_before_the_beginning_is_told_once(tmp_path: Path) -> None:
     played = Played(tmp_path)
-    for at, kinds in enumerate([(), ("init_end",), (BEGIN,), (), (END,)]):
+    for at, kinds in enumerate([(), ("init_end",), (BEGIN,), (), (BEGIN,), (END,)]):
         played.write(*kinds)
         played.look(float(at))
-    assert played.waited == 2
+        played.taken += 10
+    assert played.before == [10]
 
 
 @pytest.mark.parametrize(
