@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import filecmp
 import os
+import site
 import subprocess
 import sys
+import sysconfig
 import venv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,8 +128,15 @@ def python_of(base: Path, head: Path, into: Path, mark: str) -> str:
         return sys.executable
     venv.create(into, symlinks=True)
     python = str(into / "bin" / "python")
+    _show(into, site.getsitepackages())
     _install(base, python, into / "temporary", mark)
     return python
+
+
+def _show(environment: Path, folders: Iterable[str]) -> None:
+    """What no requirement names lies in this session's folders: a vendor's own packages, and its build of torch."""
+    path = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
+    Path(path, "of_the_head.pth").write_text("".join(f"{folder}\n" for folder in folders))
 
 
 def _install(base: Path, python: str, temporary: Path, mark: str) -> None:

@@ -17,8 +17,11 @@ from proofmark.verdict.engine import judge
 def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, rule: StoppingRule) -> Compared:
     """Each metric of both records, by their spreads."""
     wrong = [f"the {name} has no speed" for name, record in (("base", base), ("head", head)) if not _sound(record)]
-    if not wrong and _disturbed(base, suite):
-        wrong = ["the base was disturbed, AMBIGUOUS by itself: compare with a record of a quiet machine"]
+    alone = judge(base.model_copy(update={"compared": None}), suite.stages(base))
+    if (
+        not wrong and alone.kind is VerdictKind.AMBIGUOUS
+    ):  # one that could only not be told from another's is a baseline
+        wrong = [f"the base is AMBIGUOUS by itself: {'; '.join(alone.reasons)}"]
     if wrong:
         return begun.model_copy(update={"problems": tuple(wrong)})
     figures = [{figure.key: figure for figure in record.figures} for record in (base, head)]
@@ -35,11 +38,6 @@ def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, r
 
 def _sound(record: CaseRecord) -> bool:
     return record.verdict is not None and record.verdict.kind.shows_speed
-
-
-def _disturbed(record: CaseRecord, suite: Suite) -> bool:
-    """Whether a record's own speed is no baseline. One that could only not be told from another's is."""
-    return judge(record.model_copy(update={"compared": None}), suite.stages(record)).kind is VerdictKind.AMBIGUOUS
 
 
 def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: float, rule: StoppingRule) -> Ratio:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import psutil
 import pytest
 
@@ -36,7 +37,7 @@ from proofmark.gate.decision import StoppingRule
 from proofmark.gate.race import SideLost
 from proofmark.gate.recorded import against
 from proofmark.gate.session import PIPES, Session, Task, Tree
-from proofmark.gate.sides import Sides
+from proofmark.gate.sides import NO_RUN, BaseLacks, Sides
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.verdict import judge
 from proofmark.process.lifetime import MARK, end_marked
@@ -213,6 +214,23 @@ def test_submodules_come_from_their_clones_or_are_refused(history: Path, tmp_pat
     bare = Repository.of(tmp_path / "without/house")
     with pytest.raises(UsageError, match="submodule part at [0-9a-f]{12} is not in this clone: git submodule update"):
         bare.extract(bare.commit("HEAD"), tmp_path / "other-out")
+
+
+def test_what_no_requirement_names_the_base_has_of_this_session(tmp_path: Path) -> None:
+    """Else a vendor's own packages would be missing there, and torch's build another one."""
+    base, head = tmp_path / "base", tmp_path / "head"
+    for tree in (base, head):
+        tree.mkdir()
+        (tree / "requirements.txt").write_text(f"# {tree.name}\n")
+    python = python_of(base, head, tmp_path / "environment", "")
+    assert python == str(tmp_path / "environment/bin/python")
+    own = Path(
+        subprocess.check_output([python, "-c", "import site; print(*site.getsitepackages())"], text=True).strip()
+    )
+    (own / "optuna.py").touch()
+    asked = "import hypothesis, optuna; print(hypothesis.__file__, optuna.__file__)"
+    seen = subprocess.check_output([python, "-P", "-c", asked], text=True).split()
+    assert seen == [hypothesis.__file__, str(own / "optuna.py")], "its own come first"
 
 
 def test_an_environment_of_its_own_where_requirements_differ(tmp_path: Path) -> None:
@@ -423,7 +441,7 @@ def test_a_record_of_a_disturbed_machine_is_no_baseline() -> None:
     scattered = judged(1.3, config={"max_noise": 0.0001})
     assert scattered.verdict and scattered.verdict.kind is VerdictKind.AMBIGUOUS
     found = against(begun(), scattered, judged(1.15), suite, StoppingRule())
-    assert not found.ratios and "the base was disturbed" in found.problems[0]
+    assert not found.ratios and "the base is AMBIGUOUS by itself: " in found.problems[0]
     beside = judged().model_copy(update={"compared": against(begun(), judged(), judged(1.05), suite, StoppingRule())})
     unsure = beside.model_copy(update={"verdict": judge(beside)})
     assert unsure.verdict.kind is VerdictKind.AMBIGUOUS, "by its own comparison alone"
@@ -456,7 +474,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     tree = Tree("base", tmp_path, sys.executable, tmp_path)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
     revision = object.__new__(Revision)
-    vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, differences=[])
+    vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, _vendor="acme", differences=[])
     (tmp_path / "case.py").touch()
     subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
     found = revision.compare(subject, StoppingRule(), 0.0)
@@ -679,7 +697,12 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     folder = tmp_path / "base"
     revision = Revision.__new__(Revision)
     revision.__dict__ |= {"_name": "HEAD", "_commit": "0" * 40, "_house": history, "_folder": folder, "differences": []}
-    revision.__dict__ |= {"_base": Tree("base", history, sys.executable, tmp_path), "_given": [], "_cache": tmp_path}
+    revision.__dict__ |= {
+        "_base": Tree("base", history, sys.executable, tmp_path),
+        "_given": [],
+        "_cache": tmp_path,
+        "_vendor": "acme",
+    }
     revision.__dict__ |= {"_head": Tree("head", history, sys.executable, tmp_path)}
     subject = Subject("inference/net", judged(), suite, "test_a.py", (), lambda _: None)
     compared = revision.compare(subject, StoppingRule(), 10.0)
@@ -742,6 +765,85 @@ def test_a_whole_run_that_ends_otherwise_than_its_record_says_has_no_speed(
             head.rates()
 
 
+@pytest.mark.parametrize("blocks, right", [((), 0), (("AMBIGUOUS",), 11)])
+def test_a_whole_runs_exit_code_is_that_of_its_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: tuple[str, ...], right: int
+) -> None:
+    record = tmp_path / "record.json"
+    ambiguous = task(verdict={"kind": "AMBIGUOUS", "reasons": ["it scattered"]})
+    record.write_text(json.dumps({**ambiguous.model_dump(), "figures": [{"key": "whole", "value": 2.0}]}))
+    tree = Tree("head", tmp_path, "python", tmp_path)
+    policy = default_policy().model_copy(update={"blocks": blocks})
+    sides = sides_in(tmp_path, (tree, tree), short_rounds=False, policy=policy)
+    ended = SimpleNamespace(wait=lambda: "AMBIGUOUS", end=lambda: None, exit_code=right)
+    monkeypatch.setattr(sides, "start", lambda tree: (ended, record))
+    with sides.loaded() as (_, head):
+        assert head.rates() == {"whole": 2.0}
+        for wrong in {0, 11, 17} - {right}:
+            ended.exit_code = wrong
+            with pytest.raises(SideLost, match=f"ended with exit code {wrong}, but its record says AMBIGUOUS"):
+                head.rates()
+
+
+def test_a_scale_that_the_base_lacks_is_no_failure_of_its(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = (Tree("base", tmp_path, "python", tmp_path), Tree("head", tmp_path, "python", tmp_path))
+    sides = sides_in(tmp_path, trees, short_rounds=False)
+    ended = SimpleNamespace(wait=lambda: f"ERROR: a/run: {NO_RUN}", end=lambda: None, exit_code=4)
+    monkeypatch.setattr(sides, "start", lambda tree: (ended, tmp_path / "record.json"))
+    with sides.loaded() as (base, head):
+        with pytest.raises(BaseLacks, match="it has no run a/run"):
+            base.rates()
+        with pytest.raises(SideLost, match="the head left no record"):
+            head.rates()
+
+
+def compared_by(folder: Path, **attributes: Any) -> Compared:
+    """What a revision says of a case, where more of it is there than of a base that can be run."""
+    tree = Tree("base", folder / "base", sys.executable, folder)
+    (folder / "base/vendors/acme").mkdir(parents=True)
+    (folder / "base/case.py").touch()
+    (folder / "cache").mkdir(exist_ok=True)
+    revision = object.__new__(Revision)
+    whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": folder, "_given": []}
+    vars(revision).update(
+        {**whole, "_folder": folder, "_cache": folder / "cache", "_vendor": "acme", "differences": []}
+    )
+    vars(revision).update(attributes)
+    subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
+    return revision.compare(subject, StoppingRule(), 0.0)
+
+
+def test_a_vendor_that_the_base_lacks_is_nothing_to_be_slower_than(tmp_path: Path) -> None:
+    (tmp_path / "vendors/newer").mkdir(parents=True)
+    found = compared_by(tmp_path, _vendor="newer")
+    assert found.lacking == "it has no vendor newer" and not found.problems
+
+
+def test_what_there_is_no_room_for_is_a_problem_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache/weights").mkdir(parents=True)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fixtures.gate.revision.shutil.copytree", full)
+    (problem,) = compared_by(tmp_path).problems
+    assert problem == "it cannot be compared with: [Errno 28] No space left on device"
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["weights"]
+
+
+@pytest.mark.parametrize("raised, key", [(BaseLacks("it has no run a"), "lacking"), (OSError(28, "full"), "problems")])
+def test_how_a_comparison_may_end_before_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception, key: str
+) -> None:
+    def lost() -> Any:
+        raise raised
+
+    sides = SimpleNamespace(short_rounds=False, differences=(), loaded=lost)
+    monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
+    found = compared_by(tmp_path)
+    assert getattr(found, key) and not found.ratios
+
+
 def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[list[str]] = []
     monkeypatch.setattr(sides_module, "Session", lambda tree, command, *_, **__: begun.append(command))
@@ -790,6 +892,7 @@ def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_p
     for name in ("test_a.py", "test_b.py"):
         (history / "suites" / name).touch()
     vars(revision).update(description="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
+    vars(revision).update(_house=history, _vendor="acme")
     gate = comparing.Gate(revision, 0.02, 600.0)
     gate.look_for({"suite/a": "suites/test_a.py", "suite/new": "suites/test_new.py", "none/new": "none/test_new.py"})
     assert [line.partition("with: ")[2] for line in gate.description[1:]] == [
