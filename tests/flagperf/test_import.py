@@ -20,6 +20,7 @@ from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.python.code import returned_by
+from proofmark.flagperf.adaptation.python.source import read_python
 from proofmark.flagperf.adaptation.settings.environment_files import lowers_precision
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.launch.cluster.cluster_file import load_cluster
@@ -334,6 +335,32 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
     moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": JOINED})
     written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
     assert written["options"] == ["--device=/dev/acme0", "--device=/dev/acme1"]
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("from common import train_batch_size", {"lr": 0.1}),
+        ("from common import seed, train_batch_size as lr", {"seed": 3, "train_batch_size": 32}),
+        ("from common import *", {"seed": 3, "lr": 0.1}),
+        ("from nowhere import *", {}),
+        ("from nowhere import lr", {"train_batch_size": 32}),
+        ("import nowhere as lr", {"train_batch_size": 32}),
+        ("def lr(): ...", {"train_batch_size": 32}),
+        ("class lr: ...", {"train_batch_size": 32}),
+        ("import math", {"lr": 0.1, "train_batch_size": 32}),
+    ],
+)
+def test_what_a_line_that_cannot_be_read_would_have_set_is_no_longer_known(
+    tmp_path: Path, line: str, expected: dict[str, Any]
+) -> None:
+    (tmp_path / "common.py").write_text("seed = 3\ntrain_batch_size = int('64')\n")
+    config = tmp_path / "config.py"
+    config.write_text(f"train_batch_size = 32\nlr = 0.1\n{line}\n")
+    found = read_python(config, tmp_path)
+    assert found.plain == expected and found.refused
+    lost = {"train_batch_size", "lr"} - {*expected}
+    assert {each.name for each in found.replaced if not each.known} == lost
 
 
 def test_what_a_container_is_given_of_devices_a_wall_shows_too(tmp_path: Path) -> None:

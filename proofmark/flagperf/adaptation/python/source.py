@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,6 +101,14 @@ def read_python(path: Path, root: Path, folders: Iterable[Path] = ()) -> PythonF
     return _Reader(root, (path.parent, *folders)).read(path, ())
 
 
+class _Unread(NotLiteral):
+    """What an import sets and nobody can read, by the names that it has here."""
+
+    def __init__(self, what: str, names: Iterable[str]) -> None:
+        super().__init__(what)
+        self.names = tuple(names)
+
+
 class _Reader:
     """Reads one file, and those that it imports."""
 
@@ -127,7 +135,7 @@ class _Reader:
                 check_depth(statement)
                 self._take(file, shown, statement, (*within, path))
             except NotLiteral as error:
-                self._refuse(file, shown, statement, str(error))
+                self._refuse(file, shown, statement, error)
         return file
 
     def _take(self, file: PythonFile, shown: str, statement: ast.stmt, within: tuple[Path, ...]) -> None:
@@ -156,19 +164,23 @@ class _Reader:
         for name in names:
             file.put(name, Assigned(value, shown, statement.lineno))
 
-    def _refuse(self, file: PythonFile, shown: str, statement: ast.stmt, what: str) -> None:
+    def _refuse(self, file: PythonFile, shown: str, statement: ast.stmt, what: NotLiteral) -> None:
         """Whatever it would have set is unknown from here on."""
         names = dict.fromkeys(
             node.id
             for node in ast.walk(statement)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
         )
+        unread = what.names if isinstance(what, _Unread) else ()
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            unread = (statement.name,)
+        names |= dict.fromkeys(name for name in unread if name in file.values)
         changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
         before = {name: file.values.pop(name) for name in names if name in file.values}
         file.replaced += [Replaced(name, each, shown, statement.lineno, known=False) for name, each in before.items()]
         file.refused += [
-            Refused(shown, statement.lineno, name, what) for name in names or [f"line: {quoted(statement)}"]
+            Refused(shown, statement.lineno, name, str(what)) for name in names or [f"line: {quoted(statement)}"]
         ]
 
     def _import(self, file: PythonFile, statement: ast.Import | ast.ImportFrom, within: tuple[Path, ...]) -> None:
@@ -179,17 +191,22 @@ class _Reader:
         if module in NO_SETTINGS:
             return
         path = self._find(module, within)
+        called = {alias.name: alias.asname or alias.name for alias in statement.names}
         if path is None:
-            raise NotLiteral(f"imports {module}, which is not a file of the adaptation, so it is not read")
+            what = f"imports {module}, which is not a file of the adaptation, so it is not read"
+            raise _Unread(what, list(file.values) if "*" in called else called.values())
         found = self._of_module(file, path, within)
-        for alias in statement.names:
-            names = [name for name in found.values if name[:1] != "_"] if alias.name == "*" else [alias.name]
-            for name in names:
-                if name not in found.values:
-                    raise NotLiteral(f"imports {name}, which is not a literal value in {path.name}")
-                file.put(alias.asname or name, found.values[name])
+        if called.pop("*", None):
+            called |= {name: name for name in found.values if name[:1] != "_"}
+            called |= {each.key: each.key for each in found.refused if each.key in file.values}
+        unread = [name for name in called if name not in found.values]
+        for name in (name for name in called if name in found.values):
+            file.put(called[name], found.values[name])
+        if unread:
+            what = f"imports {', '.join(unread)}, which is not a literal value in {path.name}"
+            raise _Unread(what, [called[name] for name in unread])
 
-    def _import_whole(self, file: PythonFile, aliases: Iterable[ast.alias], within: tuple[Path, ...]) -> None:
+    def _import_whole(self, file: PythonFile, aliases: Sequence[ast.alias], within: tuple[Path, ...]) -> None:
         missing = []
         for alias in aliases:
             path = self._find(alias.name, within)
@@ -201,7 +218,8 @@ class _Reader:
                 missing.append(alias.name)
         if missing:
             named = ", ".join(missing)
-            raise NotLiteral(f"imports {named}, which is not a file of the adaptation, so it is not read")
+            what = f"imports {named}, which is not a file of the adaptation, so it is not read"
+            raise _Unread(what, [alias.asname or alias.name for alias in aliases])
 
     def _of_module(self, file: PythonFile, path: Path, within: tuple[Path, ...]) -> PythonFile:
         """A module that a file imports."""

@@ -252,7 +252,9 @@ def _move_container(moved: Moved, taken: dict[str, _Given]) -> None:
     if values:
         moved.write_yaml(target, values, "Of FlagPerf's ACCE_CONTAINER_OPT and SHM_SIZE")
     if devices:
-        moved.write_yaml(wall, {"devices": devices}, "What the vendor's code may open behind its wall")
+        moved.write_yaml(
+            wall, {"devices": list(dict.fromkeys(devices))}, "What the vendor's code may open behind its wall"
+        )
 
 
 def _device_of(option: str) -> str | None:
