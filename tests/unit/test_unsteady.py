@@ -27,7 +27,7 @@ TREE = Path(unsteady.__file__).parents[1]
 def run(folder: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\nmarkers = quiet\n")
     environment = os.environ | {"PYTHONPATH": str(TREE)}
     command = [sys.executable, "-m", "tests.unsteady", *options]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -41,7 +41,7 @@ def test_one_that_fails_once_is_named_and_let_through(tmp_path: Path, options: t
     assert (tmp_path / "test_once.txt").read_text() == "xxx"
 
 
-@pytest.mark.parametrize("times", [{0, 1}, {0, 2}, {0, 1, 2}])
+@pytest.mark.parametrize("times", [{0, 1}, {0, 2}, {0, 1, 2}])  # in its file, and by itself
 def test_one_that_fails_again_has_failed(tmp_path: Path, times: set[int]) -> None:
     assert run(tmp_path, often=FAILS_AT.format(times=times)).returncode == pytest.ExitCode.TESTS_FAILED
 
@@ -65,9 +65,49 @@ def test_what_passes_is_run_once(tmp_path: Path) -> None:
     assert (tmp_path / "test_never.txt").read_text() == "x"
 
 
-def test_one_whose_process_is_killed_has_failed_there(tmp_path: Path) -> None:
+def test_one_that_ends_its_process_has_failed(tmp_path: Path) -> None:
+    """Others may not have been run for that."""
     killed = "import os, signal\n" + FAILS_AT.format(times={0}).replace(
         "    assert times", "    if not times:\n        os.kill(os.getpid(), signal.SIGKILL)\n    assert times"
     )
     ended = run(tmp_path, "-n", "1", killed=killed)
-    assert ended.returncode == 0 and "UNSTEADY" in ended.stdout, ended.stdout
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED and "UNSTEADY" not in ended.stdout, ended.stdout
+
+
+TAKES_DOWN = """
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    yield
+    from pathlib import Path
+    ran = Path(__file__).with_suffix(".txt")
+    again = ran.exists()
+    ran.touch()
+    assert again
+
+def test_one(shared):
+    pass
+"""
+
+
+def test_what_could_not_be_taken_down_has_failed(tmp_path: Path) -> None:
+    """It is told of the last test, which need not be the one at fault."""
+    ended = run(tmp_path, shared=TAKES_DOWN)
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED and "UNSTEADY" not in ended.stdout, ended.stdout
+
+
+def test_one_that_fails_after_another_of_its_file_has_failed(tmp_path: Path) -> None:
+    after = "left = []\n\ndef test_leaves():\n    left.append(1)\n\ndef test_finds():\n    assert not left\n"
+    assert run(tmp_path, after=after).returncode == pytest.ExitCode.TESTS_FAILED
+
+
+def test_what_is_drawn_is_not_tried_again_nor_is_what_was_not_chosen(tmp_path: Path) -> None:
+    (tmp_path / "tests/fuzz").mkdir(parents=True)
+    once = FAILS_AT.format(times={0})
+    (tmp_path / "tests/fuzz/test_fuzz.py").write_text(once)
+    assert run(tmp_path).returncode == pytest.ExitCode.TESTS_FAILED
+    (tmp_path / "tests/fuzz/test_fuzz.py").unlink()
+    quiet = once + "\nimport pytest\n\n@pytest.mark.quiet\ndef test_quiet():\n    assert False\n"
+    assert run(tmp_path, "-m", "not quiet", some=quiet).returncode == pytest.ExitCode.OK
+    assert run(tmp_path, some=quiet).returncode == pytest.ExitCode.TESTS_FAILED
