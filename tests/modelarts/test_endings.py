@@ -190,3 +190,25 @@ def test_a_thread_that_does_not_end_is_told_of(
     assert reasons(job) == [why], "what is handed out is a copy"
     sending[1].set()
     assert bench.end(job) == "failed"
+
+
+def test_who_stops_while_results_come_home_is_told_how_to_have_them(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming, goes_on, gather = threading.Event(), threading.Event(), handle.gather
+
+    def slow(*given: Any) -> Any:
+        coming.set()
+        assert goes_on.wait(PATIENCE)
+        return gather(*given)
+
+    monkeypatch.setattr(handle, "gather", slow)
+    job = bench.submit()
+    assert coming.wait(PATIENCE)
+    with monkeypatch.context() as brief:
+        brief.setattr(handle, "ENDING", 0.1)
+        job.stop()
+    (left,) = reasons(job)
+    assert f"has ended, and not all of its results were here; `python -m proofmark.jobs fetch {job.id}`" in left
+    goes_on.set()
+    bench.end(job)

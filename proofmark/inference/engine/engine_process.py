@@ -23,7 +23,7 @@ SPIN_NS = 20_000
 LOOK = 1
 """Seconds of silence after which it is looked whether there is a process that could speak."""
 
-STOPPING = 3.0
+STOPPING = 1.0
 """Seconds that its threads get to stop: one that a driver holds in the kernel stops when it comes back."""
 
 LATE, LATE_SHARE = 2, 0.1

@@ -97,7 +97,12 @@ class ServiceHandle(Handle):
         self._stop.set()
         self._thread.join(2 * ENDING)
         if self._thread.is_alive():
-            self._lose(None, f"job {self._called} has not ended in {2 * ENDING:.0f} s; {self._way_out}")
+            left = f"has not ended in {2 * ENDING:.0f} s; {self._way_out}"
+            if self._at.id and not self._may_run:
+                left = (
+                    f"has ended, and not all of its results were here; `python -m proofmark.jobs fetch {self._file.id}`"
+                )
+            self._lose(None, f"job {self._called} {left}")
 
     def facts(self) -> dict[str, Any]:
         """Of each node what it said of itself; the nodes that were lost; what the service's own results say."""

@@ -144,7 +144,8 @@ class _Left:
             died = [e for e in died if e["code"] != -SIGABRT or e["died"] - skew(e["rank"]) <= first]
         if not died:
             return None
-        event = min(died, key=lambda event: int(event["died"] - self._names.skew(event["rank"])))
+        moments = [event["died"] - self._names.skew(event["rank"]) for event in died]  # of whole seconds
+        event = next(event for event, at in zip(died, moments, strict=True) if at < min(moments) + 1)
         rank, code = event["rank"], event["code"]
         what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return Failure(ranks=(rank,), cause=f"{self._names(rank)} {what}", last_lines=self._tail(rank))

@@ -55,6 +55,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         return next(iter(known.values()), None)
     joules = [each.energy_joules if each else None for each in seen.values()]
     energy = None if None in joules else sum(filter(None, joules))
+    shares = [each.throttled_share for each in known.values() if each.throttled_share is not None]
     methods = dict.fromkeys(each.energy_method for each in known.values() if each.energy_method)
     return Monitoring(
         samples=sum(each.samples for each in known.values()),
@@ -64,7 +65,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
         throttled=tuple(sorted({why for each in known.values() for why in each.throttled})),
-        throttled_share=max(each.throttled_share or 0.0 for each in known.values()),  # all wait for the slowest
+        throttled_share=max(shares) if shares else None,  # all wait for the slowest
         foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
         failures=tuple(_failures(seen)),
     )

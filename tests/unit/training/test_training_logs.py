@@ -568,6 +568,7 @@ def failed(folder: Path, raised: dict[int, float], aborted: dict[int, float], sk
         ({0: 10.0}, {1: 11.7}, 5.0, "rank 1 on host1 was killed by signal 6"),
         ({}, {0: 10.0, 1: 11.7}, 0.0, "rank 0 on host0 was killed by signal 6"),
         ({}, {0: 10.0, 1: 11.7}, 5.0, "rank 1 on host1 was killed by signal 6"),
+        ({}, {0: 10.2, 1: 10.5}, 0.01, "rank 0 on host0 was killed by signal 6"),
     ],
     ids=[
         "first",
@@ -577,6 +578,7 @@ def failed(folder: Path, raised: dict[int, float], aborted: dict[int, float], sk
         "an abort, clock ahead",
         "killed",
         "killed, clock ahead",
+        "killed in one second",
     ],
 )
 def test_who_failed_first_brought_others_down(

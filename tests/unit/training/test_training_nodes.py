@@ -17,7 +17,7 @@ import pytest
 
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Monitoring
-from proofmark.training.logs.monitors import NODES
+from proofmark.training.logs.monitors import NODES, _together
 from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.outcome.event_types import MONITOR_FAILED
@@ -178,6 +178,13 @@ def test_energy_is_the_sum_over_nodes_each_by_its_own_clock(tmp_path: Path) -> N
     assert found.throttled_share == 1
     assert {(series.node, series.name) for series in found.series} >= {(0, "power"), (1, "power"), (1, "host CPU")}
     assert found.failures == () and found.samples == 62
+
+
+@pytest.mark.parametrize("shares, expected", [((None, None), None), ((0.2, None), 0.2), ((0.2, 0.4), 0.4)])
+def test_what_no_node_knows_of_throttling_is_unknown(shares: tuple[float | None, ...], expected: float | None) -> None:
+    seen = {node: Monitoring(samples=1, window=None, throttled_share=share) for node, share in enumerate(shares)}
+    found = _together(seen, 10)
+    assert found and found.throttled_share == expected
 
 
 @pytest.mark.parametrize("least, most, seconds", [(9.8, 10.2, 10.0), (18.0, 18.4, 18.0)], ids=["honest", "says less"])
