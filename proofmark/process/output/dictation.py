@@ -7,11 +7,13 @@ import errno
 import fcntl
 import os
 import select
+import termios
 import threading
 import time
+from array import array
 from pathlib import Path
 
-from proofmark.process.output.last_words import wait_for_last_words
+from proofmark.process.output.last_words import EVERY, wait_for_last_words
 
 MOST = 1 << 30
 """Bytes of such a log."""
@@ -55,7 +57,7 @@ class Dictation(threading.Thread):
         self._open, self._left = True, MOST if most is None else most
         self._lately, self._at = 0.0, time.monotonic()
         self._taking, self._waiting, self._taken = threading.Lock(), bytearray(), os.fstat(self._file.fileno()).st_size
-        self._over = False
+        self._searched, self._over = 0, False
         self.failure: OSError | None = None
         self.start()
 
@@ -71,8 +73,9 @@ class Dictation(threading.Thread):
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._woken)
                     self._write(self._lines())
-                    self._keep_pace(self._taken - paced)
-                    paced = self._taken
+                    taken = self._taken
+                    self._keep_pace(taken - paced)
+                    paced = taken
                 self._write(self._waiting)  # a torn line: its writer died
             except OSError as error:
                 self.failure = OSError(error.errno, error.strerror, str(self._path))
@@ -88,9 +91,11 @@ class Dictation(threading.Thread):
         by what was said since, before it is written down.
         """
         with self._taking:
-            room = not self._over and len(self._waiting) <= LONGEST  # who says so much more is none to be fair to
-            if room and self._take(fcntl.fcntl(self._read, fcntl.F_GETPIPE_SZ)):
-                os.eventfd_write(self._woken, 1)
+            if not self._over and len(self._waiting) <= BURST:  # who says so much more is none to be fair to
+                lies = array("i", [0])
+                fcntl.ioctl(self._read, termios.FIONREAD, lies)
+                if self._take(min(lies[0], BURST)):
+                    os.eventfd_write(self._woken, 1)
             return self._taken
 
     def _take(self, most: int) -> int:
@@ -98,7 +103,7 @@ class Dictation(threading.Thread):
         before = self._taken
         while self._taken - before < most:
             try:
-                chunk = os.read(self._read, CHUNK)
+                chunk = os.read(self._read, min(CHUNK, most - (self._taken - before)))
             except BlockingIOError:
                 break
             if not chunk:
@@ -112,17 +117,22 @@ class Dictation(threading.Thread):
         """What may be written down by now: whole lines, and what is too long to be one."""
         with self._taking:
             self._take(CHUNK)
-            whole = self._waiting.rfind(b"\n") + 1 or (len(self._waiting) if len(self._waiting) > LONGEST else 0)
+            whole = self._waiting.rfind(b"\n", self._searched) + 1
+            if not whole and len(self._waiting) > LONGEST:
+                whole = len(self._waiting)
             lines = self._waiting[:whole]
             del self._waiting[:whole]
+            self._searched = len(self._waiting)
             return lines
 
     def _keep_pace(self, said: int) -> None:
         now = time.monotonic()
         self._lately = max(0.0, self._lately - (now - self._at) * PACE) + said
         self._at = now
-        if self._lately > BURST and self._open:
-            time.sleep((self._lately - BURST) / PACE)
+        left = (self._lately - BURST) / PACE
+        while left > 0 and self._open:
+            time.sleep(min(left, EVERY))
+            left -= EVERY
 
     def finish(self) -> bool:
         """Wait until all is in the file; a writer that nobody could end is left behind after five seconds.

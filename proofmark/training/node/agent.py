@@ -166,7 +166,7 @@ class Watch:
         self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
         fed, first = self.feeders, self._ranks.start
         path, said = self._directory / f"rank{first}.jsonl", self.events[first].take
-        self.stopwatch = Stopwatch(path, self.log, said=said, count=fed.now, on_begin=fed.begun, on_end=fed.look)
+        self.stopwatch = Stopwatch(path, self.log, said=said, count=fed.now, on_begin=fed.begun, on_end=fed.ended)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:

@@ -111,9 +111,9 @@ class Feeders:
         """Training has begun: what ranks had taken `before` is held against them."""
         self._before = before or {}
 
-    def look(self) -> None:
-        """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
-        self._seen = self.now()
+    def ended(self, by_then: dict[int, Seen]) -> None:
+        """Training has ended, as far as ranks say: they could have trained on what had been laid `by_then`."""
+        self._seen = by_then
 
     def now(self) -> dict[int, Seen]:
         """What has been counted by now, of each rank."""

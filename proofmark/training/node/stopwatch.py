@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic  # by name, before a vendor's monitor code is there: a changed module changes nothing
@@ -24,12 +24,13 @@ _Window = tuple[float, float]
 
 
 class _Look(NamedTuple):
-    """What had been counted; then when it was asked what the rank had said; that, in bytes; and when that was known."""
+    """What the rank had said, in bytes; when that was asked and known, and what had been counted before and after."""
 
-    counts: Any
+    before: Any
     asked: float
     said: int
     known: float
+    after: Any
 
 
 class Stopwatch:
@@ -49,10 +50,10 @@ class Stopwatch:
         path: Path,
         log: EventLog | None = None,
         clock: Callable[[], float] = monotonic,
-        on_end: Callable[[], None] = lambda: None,
         said: Callable[[], int] | None = None,
         count: Callable[[], Any] = lambda: None,
         on_begin: Callable[[Any], None] = lambda counts: None,
+        on_end: Callable[[Any], None] = lambda counts: None,
     ) -> None:
         """Of the log in `path`.
 
@@ -60,18 +61,18 @@ class Stopwatch:
             path: that of the rank's log.
             log: the agent's own.
             clock: seconds.
-            on_end: called at each look that sees an evaluation, since it may be the last, or an end without one, or one
-                after an end.
             said: where in the log all ends that the rank has said by then, also what is not in it yet; if not given,
                 what is in it.
             count: what is counted meanwhile.
             on_begin: gets what that was at the last look before training began.
+            on_end: gets what it was at the first look after an evaluation, since that may be the last, or after an end
+                without one, or after one that follows an end.
         """
         self._tail, self._log, self._clock = Tail(path), log, clock
         self._said, self._count = said or (lambda: _size(path)), count
         self._on_begin, self._on_end = on_begin, on_end
         self._lock, self._stopped = threading.Lock(), threading.Event()
-        self._looks = deque([_Look(None, clock(), 0, clock())])
+        self._looks = [_Look(None, clock(), 0, clock(), None)]
         self._began: _Window | None = None
         self._evaluated: _Window | None = None
         self.least = self.most = 0.0
@@ -95,50 +96,59 @@ class Stopwatch:
     def look(self) -> None:
         """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
-            counts = self._count() if self._began is None else None  # before what is said: it was all there by then
-            self._note(_Look(counts, self._clock(), self._said(), self._clock()))
+            self._note()
             self._write_contention()  # of a training that one look sees begin and end nothing was measured before
-            seen: dict[str, _Window] = {}
+            seen: dict[str, tuple[_Window, Any]] = {}
             for event in self._tail.events(BEGIN, EVALUATION, END):
                 self._take(event, seen)
-            while len(self._looks) > 1 and self._looks[1].said <= self._tail.position:
-                self._looks.popleft()
+            del self._looks[: self._next(self._tail.position + 1) - 1]
             if self._began is None:
                 return
             if EVALUATION in seen:
-                self._evaluated = seen[EVALUATION]
+                self._evaluated, _ = seen[EVALUATION]
             # after an end nothing is counted but by a later one, to which the time lasts too
             counted_by = END if self.ended or self._evaluated is None else EVALUATION
             if counted_by in seen:
-                self._on_end()
-                self._evaluated = seen[counted_by]  # where none was seen, the one that is told of came no sooner
+                self._evaluated, counts = seen[
+                    counted_by
+                ]  # where none was seen, the one that is told of came no sooner
+                self._on_end(counts)
             if END in seen:
                 self.ended = True
-                self.least, self.most = self._since(self._began, seen[END])
+                self.least, self.most = self._since(self._began, seen[END][0])
                 self._write_down(self._began)
                 self._metered = False
             if self._meter is None and self._log is not None:
                 self._meter = ContentionMeter()
 
-    def _note(self, look: _Look) -> None:
-        """Of those between which nothing was said the first and the last are kept."""
-        if len(self._looks) > 1 and self._looks[-2].said == look.said:
+    def _note(self) -> None:
+        """Look once. Of looks between which nothing was said the first and the last are kept."""
+        before, asked = self._count(), self._clock()
+        said = max(self._looks[-1].said, self._said())
+        look = _Look(before, asked, said, self._clock(), self._count())
+        if len(self._looks) > 1 and self._looks[-2].said == said:
             self._looks.pop()
         self._looks.append(look)
 
-    def _take(self, event: Event, seen: dict[str, _Window]) -> None:
+    def _next(self, position: int) -> int:
+        """Which look is the first by which all up to a position was said."""
+        return bisect_left(self._looks, position, key=lambda look: look.said)
+
+    def _take(self, event: Event, seen: dict[str, tuple[_Window, Any]]) -> None:
         """Note when an event was said, the last of its kind; none counts before the first beginning."""
-        kind, position = event["event"], self._tail.position
-        before = next(look for look in reversed(self._looks) if look.said < position)
-        after = next((look.known for look in self._looks if look.said >= position), None)
-        window = before.asked, self._clock() if after is None else after
-        if kind == BEGIN and self._began is None:
-            self._began = window
-            self._on_begin(before.counts)
-        elif self._began is not None:
-            seen[kind] = window
-            if kind == END:
-                self.weights = event.get("weights")
+        kind = event["event"]
+        if self._began is None and kind != BEGIN:
+            return
+        at = self._next(self._tail.position)
+        before = self._looks[at - 1]
+        known, counts = self._looks[at][-2:] if at < len(self._looks) else (self._clock(), self._count())
+        if self._began is None:
+            self._began = before.asked, known
+            self._on_begin(before.before)
+            return
+        seen[kind] = (before.asked, known), counts
+        if kind == END:
+            self.weights = event.get("weights")
 
     def _write_down(self, began: _Window) -> None:
         if self._log is None:

@@ -307,7 +307,7 @@ def counted(made: Feeders, code: int | None, whole: bool) -> Any:
     between = made.now()
     counts.take(3, 10)
     counts.evaluate(20)
-    made.look()
+    made.ended(made.now())
     counts.lay(5)
     counts.evaluate(10)
     if whole:

@@ -41,16 +41,21 @@ class Played:
         self._said.touch()
         self._rank = EventLog(self._said)
         self._agent = EventLog(folder / "agent.jsonl")
-        self.taken, self.before, self.counted, self.is_stuck = 0, list[int | None](), list[float](), False
+        self.taken, self.before, self.by_the_end = 0, list[int | None](), list[int]()
+        self.counted, self.is_stuck = list[float](), False
         self.stopwatch = Stopwatch(
             self._log,
             self._agent,
             lambda: self.now,
-            on_end=lambda: self.counted.append(self.now - 100.0),
             said=lambda: self._said.stat().st_size,
             count=lambda: self.taken,
             on_begin=self.before.append,
+            on_end=self._end,
         )
+
+    def _end(self, taken: int) -> None:
+        self.counted.append(self.now - 100.0)
+        self.by_the_end.append(taken)
 
     def write(self, *kinds: str) -> None:
         """What the rank says now; it is in its log if that is not stuck."""
@@ -133,6 +138,7 @@ def test_when_a_line_comes_into_the_log_makes_no_difference(tmp_path: Path) -> N
     played.is_stuck = False
     looks(1)
     assert played.seen() == [pytest.approx((ended - began - 0.1, ended - began + 0.1))]
+    assert played.by_the_end == [60], "what it had taken at the first look after, and not what it took since"
     assert len(played.stopwatch._looks) <= 2
 
 
