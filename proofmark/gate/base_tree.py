@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import site
 import subprocess
 import sys
@@ -128,9 +129,18 @@ def python_of(base: Path, head: Path, into: Path, mark: str) -> str:
         return sys.executable
     venv.create(into, symlinks=True)
     python = str(into / "bin" / "python")
-    _show(into, site.getsitepackages())
+    if not _named(head) - _named(base):  # what only the head requires may make what it finds there slower
+        _show(into, site.getsitepackages())
     _install(base, python, into / "temporary", mark)
     return python
+
+
+def _named(tree: Path) -> frozenset[str]:
+    """The packages that a tree's requirements name, as they are spelt for comparing."""
+    files = [tree / name for name in REQUIREMENTS if (tree / name).is_file()]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+    found = [re.match(r"[A-Za-z0-9][\w.-]*", line.strip()) for line in lines]
+    return frozenset(re.sub(r"[-_.]+", "-", name[0]).lower() for name in found if name)
 
 
 def _show(environment: Path, folders: Iterable[str]) -> None:

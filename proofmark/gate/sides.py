@@ -65,7 +65,6 @@ class Sides:
     tell: Callable[[str], None]
     coin: Callable[[], bool]
     seconds: float = 0.0
-    policy: Policy = field(default_factory=default_policy)
     differences: tuple[str, ...] = ()
     _tasks: dict[str, Task] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -139,6 +138,7 @@ class WholeRuns:
             raw = read_json(path)
             task = Task.model_validate(raw)
             figures = {str(figure["key"]): figure.get("value") for figure in raw.get("figures", ())}
+            policy = Policy.model_validate(raw["policy"]) if "policy" in raw else default_policy()
         except (OSError, ValueError, RecursionError, ValidationError, KeyError, TypeError, AttributeError):
             if self._tree is self._sides.trees[0] and NO_RUN in last:
                 raise BaseLacks(f"it has no run {self._sides.run}") from None
@@ -146,7 +146,7 @@ class WholeRuns:
         self._sides.look_at(self._tree, task)
         assert task.verdict is not None
         kind = VerdictKind[task.verdict.kind]
-        right = 0 if self._sides.policy.lets_pass(kind) else kind.exit_code
+        right = 0 if policy.lets_pass(kind) else kind.exit_code
         if session.exit_code != right:  # as where somebody else has written into its log
             end = f"ended with exit code {session.exit_code}, but its record says {kind}"
             raise SideLost(harmless(f"the {self._tree.name}'s session {end}: {last}"))

@@ -233,6 +233,18 @@ def test_what_no_requirement_names_the_base_has_of_this_session(tmp_path: Path) 
     assert seen == [hypothesis.__file__, str(own / "optuna.py")], "its own come first"
 
 
+@pytest.mark.parametrize("line", ["new-package", "New_package >= 2", "new.package==3; python_version > '3'"])
+def test_a_base_does_not_see_what_only_the_head_requires(tmp_path: Path, line: str) -> None:
+    base, head = tmp_path / "base", tmp_path / "head"
+    for tree in (base, head):
+        tree.mkdir()
+        (tree / "requirements.txt").write_text("# new-package\n-c constraints.txt\n")
+    (head / "constraints.txt").write_text(f"{line}\n")
+    (base / "constraints.txt").write_text("\n")
+    python = python_of(base, head, tmp_path / "environment", "")
+    assert subprocess.run([python, "-P", "-c", "import hypothesis"], capture_output=True).returncode == 1
+
+
 def test_an_environment_of_its_own_where_requirements_differ(tmp_path: Path) -> None:
     base, head = tmp_path / "base", tmp_path / "head"
     for tree in (base, head):
@@ -771,10 +783,10 @@ def test_a_whole_runs_exit_code_is_that_of_its_policy(
 ) -> None:
     record = tmp_path / "record.json"
     ambiguous = task(verdict={"kind": "AMBIGUOUS", "reasons": ["it scattered"]})
-    record.write_text(json.dumps({**ambiguous.model_dump(), "figures": [{"key": "whole", "value": 2.0}]}))
+    policy = {"policy": default_policy().model_copy(update={"blocks": blocks}).model_dump(mode="json")}
+    record.write_text(json.dumps({**ambiguous.model_dump(), **policy, "figures": [{"key": "whole", "value": 2.0}]}))
     tree = Tree("head", tmp_path, "python", tmp_path)
-    policy = default_policy().model_copy(update={"blocks": blocks})
-    sides = sides_in(tmp_path, (tree, tree), short_rounds=False, policy=policy)
+    sides = sides_in(tmp_path, (tree, tree), short_rounds=False)
     ended = SimpleNamespace(wait=lambda: "AMBIGUOUS", end=lambda: None, exit_code=right)
     monkeypatch.setattr(sides, "start", lambda tree: (ended, record))
     with sides.loaded() as (_, head):
