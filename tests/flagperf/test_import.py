@@ -348,6 +348,11 @@ def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
         ("import nowhere as lr", {"train_batch_size": 32}),
         ("def lr(): ...", {"train_batch_size": 32}),
         ("class lr: ...", {"train_batch_size": 32}),
+        ("from common import seed as lr, seed as more, absent as b", {"train_batch_size": 32, "lr": 3, "more": 3}),
+        ("try:\n    from nowhere import lr\nexcept ImportError:\n    pass", {"train_batch_size": 32}),
+        ("if 1:\n    def lr(): ...", {"train_batch_size": 32}),
+        ("match 1:\n    case lr: ...", {"train_batch_size": 32}),
+        ("if 1:\n    from nowhere import *", {}),
         ("import math", {"lr": 0.1, "train_batch_size": 32}),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,9 +171,7 @@ class _Reader:
             for node in ast.walk(statement)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
         )
-        unread = what.names if isinstance(what, _Unread) else ()
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            unread = (statement.name,)
+        unread = what.names if isinstance(what, _Unread) else _defined(statement, file.values)
         names |= dict.fromkeys(name for name in unread if name in file.values)
         changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
@@ -191,20 +189,20 @@ class _Reader:
         if module in NO_SETTINGS:
             return
         path = self._find(module, within)
-        called = {alias.name: alias.asname or alias.name for alias in statement.names}
         if path is None:
             what = f"imports {module}, which is not a file of the adaptation, so it is not read"
-            raise _Unread(what, list(file.values) if "*" in called else called.values())
+            raise _Unread(what, _imported(statement, file.values))
         found = self._of_module(file, path, within)
-        if called.pop("*", None):
-            called |= {name: name for name in found.values if name[:1] != "_"}
-            called |= {each.key: each.key for each in found.refused if each.key in file.values}
-        unread = [name for name in called if name not in found.values]
-        for name in (name for name in called if name in found.values):
-            file.put(called[name], found.values[name])
-        if unread:
-            what = f"imports {', '.join(unread)}, which is not a literal value in {path.name}"
-            raise _Unread(what, [called[name] for name in unread])
+        named = [(alias.name, alias.asname or alias.name) for alias in statement.names if alias.name != "*"]
+        if len(named) < len(statement.names):
+            named += [(name, name) for name in found.values if name[:1] != "_"]
+            named += [(each.key, each.key) for each in found.refused if each.key in file.values]
+        for name, called in named:
+            if name in found.values:
+                file.put(called, found.values[name])
+        if unread := {called: name for name, called in named if name not in found.values}:
+            what = f"imports {', '.join(unread.values())}, which is not a literal value in {path.name}"
+            raise _Unread(what, unread)
 
     def _import_whole(self, file: PythonFile, aliases: Sequence[ast.alias], within: tuple[Path, ...]) -> None:
         missing = []
@@ -219,7 +217,7 @@ class _Reader:
         if missing:
             named = ", ".join(missing)
             what = f"imports {named}, which is not a file of the adaptation, so it is not read"
-            raise _Unread(what, [alias.asname or alias.name for alias in aliases])
+            raise _Unread(what, [alias.asname or alias.name.partition(".")[0] for alias in aliases])
 
     def _of_module(self, file: PythonFile, path: Path, within: tuple[Path, ...]) -> PythonFile:
         """A module that a file imports."""
@@ -236,6 +234,23 @@ class _Reader:
             return None
         files = (folder / f"{name}.py" for folder in self._folders)
         return next((file for file in files if file.is_file() and file not in within), None)
+
+
+def _imported(statement: ast.Import | ast.ImportFrom, known: Iterable[str]) -> Iterator[str]:
+    """The names that an import may set; of one that imports all, any that is known."""
+    for alias in statement.names:
+        yield from known if alias.name == "*" else [alias.asname or alias.name.partition(".")[0]]
+
+
+def _defined(statement: ast.stmt, known: Iterable[str]) -> Iterator[str]:
+    """The names that functions, classes and imports in a statement may set."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imported(node, known)
+        elif isinstance(node, ast.MatchAs | ast.MatchStar | ast.ExceptHandler) and node.name:
+            yield node.name
 
 
 def _changed(node: ast.AST) -> str:
