@@ -34,6 +34,9 @@ class Failures:
 
     pytest_collectreport = pytest_runtest_logreport  # with -n these are counted, and the other tests are run
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.certain |= bool(session.shouldfail or session.shouldstop)  # as by -x: not all was run
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self) -> None:
         self.certain = True
@@ -47,7 +50,7 @@ def main(options: list[str]) -> int:
     if code != pytest.ExitCode.TESTS_FAILED or failures.certain or not 1 <= len(files) <= FEW:
         return code
     chosen = options[options.index("-m") :][:2] if "-m" in options else []
-    for what in ([*files, *chosen], failures.names):
+    for what in ([*files, *chosen], [*failures.names, *chosen]):
         print(f"\n{len(failures.names)} failed; alone:", *what, flush=True)
         again = subprocess.run([sys.executable, "-m", "pytest", *what], env=environment, check=False)
         if again.returncode != pytest.ExitCode.OK:

@@ -111,3 +111,9 @@ def test_what_is_drawn_is_not_tried_again_nor_is_what_was_not_chosen(tmp_path: P
     quiet = once + "\nimport pytest\n\n@pytest.mark.quiet\ndef test_quiet():\n    assert False\n"
     assert run(tmp_path, "-m", "not quiet", some=quiet).returncode == pytest.ExitCode.OK
     assert run(tmp_path, some=quiet).returncode == pytest.ExitCode.TESTS_FAILED
+
+
+def test_where_the_first_that_fails_ends_it_it_has_failed(tmp_path: Path) -> None:
+    first = "from test_of_b import *\n"
+    ended = run(tmp_path, "-x", of_a=first, of_b=FAILS_AT.format(times={0}))
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout
