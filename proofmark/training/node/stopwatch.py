@@ -106,12 +106,10 @@ class Stopwatch:
                 return
             if EVALUATION in seen:
                 self._evaluated, _ = seen[EVALUATION]
-            # after an end nothing is counted but by a later one, to which the time lasts too
             counted_by = END if self.ended or self._evaluated is None else EVALUATION
             if counted_by in seen:
-                self._evaluated, counts = seen[
-                    counted_by
-                ]  # where none was seen, the one that is told of came no sooner
+                # where no evaluation was seen, the one that is told of came no sooner
+                self._evaluated, counts = seen[counted_by]
                 self._on_end(counts)
             if END in seen:
                 self.ended = True
@@ -125,7 +123,8 @@ class Stopwatch:
         """Look once. Of looks between which nothing was said the first and the last are kept."""
         before, asked = self._count(), self._clock()
         said = max(self._looks[-1].said, self._said())
-        look = _Look(before, asked, said, self._clock(), self._count())
+        known, after = self._clock(), self._count()
+        look = _Look(before, asked, said, known, before if after == before else after)
         if len(self._looks) > 1 and self._looks[-2].said == said:
             self._looks.pop()
         self._looks.append(look)
@@ -146,6 +145,8 @@ class Stopwatch:
             self._began = before.asked, known
             self._on_begin(before.before)
             return
+        if kind == EVALUATION and (self.ended or END in seen):
+            return  # after an end nothing is counted but by a later one, to which the time lasts too
         seen[kind] = (before.asked, known), counts
         if kind == END:
             self.weights = event.get("weights")

@@ -61,7 +61,9 @@ class Taken(Part):
 
     rank: int
     samples: int
-    by_the_end: int | None = Field(description="that lay ready when its agent saw training end; null: it did not")
+    by_the_end: int | None = Field(
+        description="that lay ready at its agent's first look after the end; null: none saw it"
+    )
     planned: int | None = Field(description="that the plan has for it; null: the plan is not known")
     before: int | None = Field(description="that it took before its agent saw training begin; null: nobody looked")
     ahead: int | None = Field(description="at most, by the time that its beginning is seen; null: not known")
@@ -109,7 +111,7 @@ class HandedOut(Part):
 
     claimed: int = Field(description="samples that rank 0 says it was trained on, in this process's time")
     samples: int = Field(description="that ranks took")
-    by_the_end: int | None = Field(description="that lay ready when its agents saw training end; null: they did not")
+    by_the_end: int | None = Field(description="that lay ready at the first looks after the end; null: none saw it")
     tokens: int | None = Field(description="of those that were taken, padding left out; null: they are no text")
     ranks: tuple[Taken, ...] = Field(default=(), description="of each")
     after: int | None = Field(default=None, description="the step that rank 0 says it went on after; null: not known")

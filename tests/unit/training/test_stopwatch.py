@@ -194,6 +194,20 @@ def test_nothing_that_comes_after_the_end_is_counted_but_by_another_end(tmp_path
     assert event["to_evaluation"] == [4.0, 5.0], "what is handed out by the end the evaluation came after"
 
 
+def test_nor_where_both_are_read_at_once(tmp_path: Path) -> None:
+    """As where its log stands still meanwhile."""
+    played = Played(tmp_path)
+    for at, kinds in enumerate([(BEGIN,), (EVALUATED,), (), (END,), (), (EVALUATED,), ()]):
+        played.is_stuck = 1 < at < 6
+        played.write(*kinds)
+        played.look(float(at))
+        played.taken += 10
+    assert played.by_the_end == [10], "its last evaluation before it ended"
+    assert played.seen() == [(2.0, 3.0)]
+    (event,) = (e for e in read_events(played._agent.path) if e["event"] == WATCHED)
+    assert event["to_evaluation"] == [0.0, 1.0]
+
+
 def test_lines_of_other_kinds_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a rank that writes many would keep its agent from looking."""
     read = list[bytes]()
