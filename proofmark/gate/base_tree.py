@@ -136,11 +136,13 @@ def python_of(base: Path, head: Path, into: Path, mark: str) -> str:
 
 
 def _named(tree: Path) -> frozenset[str]:
-    """The packages that a tree's requirements name, as they are spelt for comparing."""
+    """The packages that a tree's requirements name, as they are spelt for comparing; whole lines that name others."""
     files = [tree / name for name in REQUIREMENTS if (tree / name).is_file()]
-    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
-    found = [re.match(r"[A-Za-z0-9][\w.-]*", line.strip()) for line in lines]
-    return frozenset(re.sub(r"[-_.]+", "-", name[0]).lower() for name in found if name)
+    lines = [line.strip() for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
+    names = (
+        (line, re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:[\[<>=!~;,#]|$)", line)) for line in lines if line[:1] not in "#"
+    )
+    return frozenset(re.sub(r"[-_.]+", "-", name[1]).lower() if name else line for line, name in names)
 
 
 def _show(environment: Path, folders: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
 from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.parts import VerdictKind
-from proofmark.record.policy import Policy, default_policy
+from proofmark.record.policy import default_policy
 
 NO_RUN = "there is no such run here"
 """What a side says that lacks the run, by whose name it was started: its vendor may have a scale more by now."""
@@ -138,7 +138,9 @@ class WholeRuns:
             raw = read_json(path)
             task = Task.model_validate(raw)
             figures = {str(figure["key"]): figure.get("value") for figure in raw.get("figures", ())}
-            policy = Policy.model_validate(raw["policy"]) if "policy" in raw else default_policy()
+            # whichever version wrote it
+            blocks = raw.get("policy", {}).get("blocks", default_policy().blocks)
+            policy = default_policy().model_copy(update={"blocks": tuple(blocks)})
         except (OSError, ValueError, RecursionError, ValidationError, KeyError, TypeError, AttributeError):
             if self._tree is self._sides.trees[0] and NO_RUN in last:
                 raise BaseLacks(f"it has no run {self._sides.run}") from None

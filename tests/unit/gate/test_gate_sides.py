@@ -233,7 +233,9 @@ def test_what_no_requirement_names_the_base_has_of_this_session(tmp_path: Path) 
     assert seen == [hypothesis.__file__, str(own / "optuna.py")], "its own come first"
 
 
-@pytest.mark.parametrize("line", ["new-package", "New_package >= 2", "new.package==3; python_version > '3'"])
+@pytest.mark.parametrize(
+    "line", ["new-package", "New_package >= 2", "new.package==3; python_version > '3'", "./new.whl", "-e ./new"]
+)
 def test_a_base_does_not_see_what_only_the_head_requires(tmp_path: Path, line: str) -> None:
     base, head = tmp_path / "base", tmp_path / "head"
     for tree in (base, head):
@@ -783,7 +785,7 @@ def test_a_whole_runs_exit_code_is_that_of_its_policy(
 ) -> None:
     record = tmp_path / "record.json"
     ambiguous = task(verdict={"kind": "AMBIGUOUS", "reasons": ["it scattered"]})
-    policy = {"policy": default_policy().model_copy(update={"blocks": blocks}).model_dump(mode="json")}
+    policy = {"policy": {"blocks": blocks, "of another version": 1}}
     record.write_text(json.dumps({**ambiguous.model_dump(), **policy, "figures": [{"key": "whole", "value": 2.0}]}))
     tree = Tree("head", tmp_path, "python", tmp_path)
     sides = sides_in(tmp_path, (tree, tree), short_rounds=False)
