@@ -171,7 +171,9 @@ class _Reader:
             for node in ast.walk(statement)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
         )
-        unread = what.names if isinstance(what, _Unread) else _defined(statement, file.values)
+        unread = list(what.names if isinstance(what, _Unread) else _defined(statement, file.values))
+        for module in (*names, *unread):
+            file.modules = {name: each for name, each in file.modules.items() if not name.startswith(f"{module}.")}
         names |= dict.fromkeys(name for name in unread if name in file.values)
         changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
@@ -243,14 +245,20 @@ def _imported(statement: ast.Import | ast.ImportFrom, known: Iterable[str]) -> I
 
 
 def _defined(statement: ast.stmt, known: Iterable[str]) -> Iterator[str]:
-    """The names that functions, classes and imports in a statement may set."""
-    for node in ast.walk(statement):
+    """The names that functions, classes, imports and patterns in a statement may set; not those within the body of a
+    function or a class."""
+    left: list[ast.AST] = [statement]
+    for node in left:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        left += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
             yield from _imported(node, known)
         elif isinstance(node, ast.MatchAs | ast.MatchStar | ast.ExceptHandler) and node.name:
             yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
 
 
 def _changed(node: ast.AST) -> str:
