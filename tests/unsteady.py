@@ -3,8 +3,9 @@
 Thousands of tests, most of them of real processes, share a small machine for the better part of an hour, and one
 standstill of it may fail one of them. That is no reason to look away: what failed is named, and it counts as failed
 unless its whole file then passes with nothing beside it, and it passes once more. What is at fault by itself, or after
-others of its file, fails again. Nothing is tried again where much fails, where a test ended its process, where what
-tests share could not be taken down, or where a test draws what it tries: another draw would find nothing.
+others of its file, fails again. Nothing is tried again where much fails, where not all was run or a test ended its
+process, where what tests share could not be taken down, or where a test draws what it tries: another draw would find
+nothing.
 """
 
 import os
