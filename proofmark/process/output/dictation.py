@@ -24,7 +24,6 @@ LONGEST = 8 << 20
 CHUNK = 1 << 16
 """Bytes that are read at a time."""
 
-
 PACE, BURST = 2 << 20, 4 << 20
 """Bytes a second that are written down for as long as anybody dictates, and how many at once. Whoever says more waits:
 who reads along by the clock must not be kept busy."""
