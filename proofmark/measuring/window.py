@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from proofmark.errors import StepError
 from proofmark.process.threads import one_thread
@@ -85,8 +84,7 @@ def foo_time_declared(compute: Compute) -> str | None:
     return compute.foo_time_reason if isinstance(compute, Apart) else None
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """One call and its result.
 
     Attributes:
@@ -122,7 +120,8 @@ def run_window(compute: Compute, inputs: list[torch.Tensor], synchronize: Synchr
         start = clock()
         copied = compute.ask(given)  # waits for the device, too
         nanoseconds = clock() - start
-        outputs, foo_seconds = check_answer(compute.read(copied), batch)
+        outputs, foo_seconds = compute.read(copied)
+        check_rows(outputs, batch)
         return Window(given, outputs, outputs, foo_seconds, nanoseconds)
     start = clock()
     returned = compute(inputs)
@@ -154,25 +153,33 @@ def check_outputs(outputs: object, batch: int) -> list[torch.Tensor]:
     Raises:
         StepError: they are something else.
     """
-    if type(outputs) is not list or not outputs:
+    import torch
+
+    if type(outputs) is not list:
         raise StepError(f"the outputs are {_named(outputs)}; expected a list of tensors")
     kept = [*outputs]
     for index, output in enumerate(kept):
-        _check_tensor(index, output, batch)
+        if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
+            raise StepError(f"output {index} is {_named(output)}; expected a plain, dense torch.Tensor")
+        if own := [name for name in vars(output) if hasattr(torch.Tensor, name)]:  # torch.compile leaves others
+            names = ", ".join(own)
+            raise StepError(f"output {index} has methods of its own ({names}): return output.detach() in its place")
+    check_rows(kept, batch)
     return kept
 
 
-def _check_tensor(index: int, output: object, batch: int) -> None:
-    import torch
+def check_rows(outputs: list[torch.Tensor], batch: int) -> None:
+    """That there are outputs, each with one row per sample.
 
-    if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
-        raise StepError(f"output {index} is {_named(output)}; expected a plain, dense torch.Tensor")
-    own = [name for name in vars(output) if hasattr(torch.Tensor, name)]  # torch.compile leaves others, and nobody asks
-    if own:
-        names = ", ".join(own)
-        raise StepError(f"output {index} has methods of its own ({names}): return output.detach() in its place")
-    if output.ndim == 0 or output.shape[0] != batch:
-        raise StepError(f"output {index} has shape {tuple(output.shape)}; expected one row for each of {batch} samples")
+    Raises:
+        StepError: it is otherwise.
+    """
+    if not outputs:
+        raise StepError(f"the outputs are {_named(outputs)}; expected a list of tensors")
+    for index, output in enumerate(outputs):
+        if output.ndim == 0 or output.shape[0] != batch:
+            shape = tuple(output.shape)
+            raise StepError(f"output {index} has shape {shape}; expected one row for each of {batch} samples")
 
 
 def _named(what: object) -> str:

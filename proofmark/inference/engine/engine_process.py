@@ -17,8 +17,9 @@ from proofmark.inference.engine.place.process_times import has_stopped, processo
 from proofmark.inference.engine.protocol import LONGEST
 from proofmark.wall.isolation import Isolation
 
-SPIN_NS = 20_000
-"""For so long an answer is looked for without sleeping: to be woken takes as long."""
+SPIN_NS, QUICK_NS = 50_000, 200_000
+"""For so long an answer is looked for without sleeping, since to be woken takes as long; but only where the last one
+was there in the second time: of a slow engine it would keep a thread from its processor."""
 
 LOOK = 1
 """Seconds of silence after which it is looked whether there is a process that could speak."""
@@ -47,6 +48,7 @@ class EngineProcess:
         self._buffer = bytearray(LONGEST)
         self._rested: dict[int, int] | None = None
         self._rests = self._ran = 0
+        self._quick = True
         self._poll = select.poll()
         self._poll.register(started.life, select.POLLIN)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", LOOK, 0))
@@ -84,14 +86,17 @@ class EngineProcess:
         Raises:
             EngineFailed: the process has ended.
         """
-        deadline = time.perf_counter_ns() + SPIN_NS
-        while (message := self._taken(socket.MSG_DONTWAIT)) is None and time.perf_counter_ns() < deadline:
+        message, begun = None, time.perf_counter_ns()
+        awake_until = begun + SPIN_NS if self._quick else begun
+        while message is None and time.perf_counter_ns() < awake_until:
             os.sched_yield()  # the engine's threads may want this very processor
+            message = self._taken(socket.MSG_DONTWAIT)
         while message is None:
             ended = bool(self._poll.poll(0))  # before: what it said last is taken, and no word of a process it forked
             message = self._taken(socket.MSG_DONTWAIT if ended else 0)  # one call: what follows it is under the clock
             if message is None and ended:
                 raise self._lost()
+        self._quick = time.perf_counter_ns() < begun + QUICK_NS
         return message
 
     def _taken(self, flags: int) -> bytes | None:

@@ -7,7 +7,7 @@ elsewhere. So what can be done before a call or after it is not done within.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import struct
 import threading
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from proofmark.inference.engine.replies import Made, content_of
 from proofmark.measuring.window import Apart
 from proofmark.plain_json import first_of
 from proofmark.process.memory import peak_resident_bytes, reset_peak
-from proofmark.process.shared_memory.layout import MOST_BYTES, Layout, read_layout, written
+from proofmark.process.shared_memory.layout import MOST_BYTES, read_layout, written
 from proofmark.process.shared_memory.slots import Pool, Slot, tensors_in
 from proofmark.wall.isolation import Isolation
 
@@ -60,11 +60,11 @@ class Placed(list["torch.Tensor"]):
 
 
 class Answer(NamedTuple):
-    """What came back: its bytes, in memory of this process alone, how tensors lie there, and foo_time in seconds."""
+    """What came back: which call's it is to be, the message, and its bytes in memory of this process alone."""
 
+    number: int
+    message: bytes
     content: bytearray
-    layout: Layout
-    foo_seconds: float
 
 
 class RemoteEngine(Apart):
@@ -80,6 +80,7 @@ class RemoteEngine(Apart):
         self._process, self._owner = process, threading.get_ident()
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
+        self._form, self._size = b"", 0
         self.isolation = Isolation()
         self.trees = (process.pid,) if process.isolation is not None else ()
         self.foo_time_reason: str | None = None
@@ -93,7 +94,7 @@ class RemoteEngine(Apart):
         try:
             made = Made.model_validate_json(json.dumps(self._ordered("make", orders)))
         except ValidationError as error:
-            raise EngineFailed(f"the engine's process sent an invalid answer: {first_of(error)}") from None
+            raise _invalid(first_of(error)) from None
         self.foo_time_reason = made.foo_time_reason
 
     def rehearse(self, orders: Mapping[str, Any]) -> None:
@@ -161,7 +162,7 @@ class RemoteEngine(Apart):
         """Run one batch that was placed: wait until its answer is in shared memory and the device idle, and copy it.
 
         Raises:
-            EngineFailed: it raised, died, or sent an invalid answer.
+            EngineFailed: it raised, died, or sent no answer.
         """
         assert isinstance(placed, Placed) and self._answer is not None
         call, placed.call = placed.call, None
@@ -170,11 +171,14 @@ class RemoteEngine(Apart):
         self._process.send(call.message)
         message = self._process.receive()
         try:
-            if message[0] == protocol.LARGER:
-                message = self._enlarged(message, call.number)
-            return self._copied(message, call.number)
-        except (ValueError, struct.error) as error:
-            raise EngineFailed(f"the engine's process sent an invalid answer: {error}") from None
+            if message[0] != protocol.ANSWER:
+                message = self._unready(message, call.number)
+            form = message[protocol.ANSWER_FORM.size :]
+            if form != self._form:
+                self._form, self._size = form, read_layout(form).size
+            return Answer(call.number, message, self._answer.content(self._size))
+        except (ValueError, struct.error) as error:  # the latter of one that is to say how large a slot it needs
+            raise _invalid(error) from None
 
     def _ready(self, placed: Placed) -> Placed:
         """The batch with its next call, which nobody could know beforehand."""
@@ -183,13 +187,23 @@ class RemoteEngine(Apart):
 
     def _call(self, placed: Placed) -> Call:
         assert self._answer is not None
-        number, answer = secrets.randbits(64), self._answer.number
+        number, answer = int.from_bytes(os.urandom(8), "little"), self._answer.number
         message = protocol.CALL_FORM.pack(protocol.CALL, placed.slot, answer, len(placed.layout), number)
         return Call(number, answer, message + placed.layout)
 
     def read(self, answer: Answer) -> tuple[list[torch.Tensor], float]:
-        """The outputs, as tensors, and foo_time in seconds."""
-        return tensors_in(answer.content, answer.layout), answer.foo_seconds
+        """The outputs, as tensors, and foo_time in seconds.
+
+        Raises:
+            EngineFailed: it is an answer to something else.
+        """
+        try:
+            _, given, foo_seconds = protocol.ANSWER_FORM.unpack_from(answer.message)
+        except struct.error as error:
+            raise _invalid(error) from None
+        if given != answer.number:
+            raise _invalid("it is to a call that was not made")
+        return tensors_in(answer.content, read_layout(answer.message[protocol.ANSWER_FORM.size :])), foo_seconds
 
     def device_memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used on the device, total bytes) as the vendor's package reads them there; None if it can't.
@@ -232,8 +246,22 @@ class RemoteEngine(Apart):
         if self._process.receive() != protocol.MAPPED_FORM.pack(protocol.MAPPED, slot.number):
             raise EngineFailed("the engine's process sent an unexpected message")
 
+    def _unready(self, message: bytes, number: int) -> bytes:
+        """The answer to a call whose slot was too small, by way of a larger one.
+
+        Raises:
+            EngineFailed: the engine raised.
+            ValueError: the message is of another kind.
+        """
+        if message[0] == protocol.LARGER:
+            message = self._enlarged(message, number)
+        if message[0] == protocol.REPLY:
+            self._done(message)
+        if message[0] != protocol.ANSWER:
+            raise ValueError("a message of another kind")
+        return message
+
     def _enlarged(self, message: bytes, number: int) -> bytes:
-        """The answer to a call whose slot was too small, by way of a larger one."""
         _, given, size = protocol.LARGER_FORM.unpack(message)
         assert self._answer is not None
         if given != number or not self._answer.size < size <= MOST_BYTES:
@@ -241,18 +269,6 @@ class RemoteEngine(Apart):
         self._answer = self._pool.make(size)
         self._process.send(protocol.GO_ON_FORM.pack(protocol.GO_ON, self._answer.number, number))
         return self._process.receive()
-
-    def _copied(self, message: bytes, number: int) -> Answer:
-        if message[0] == protocol.REPLY:
-            self._done(message)
-        if message[0] != protocol.ANSWER:
-            raise ValueError("a message of another kind")
-        _, given, foo_seconds = protocol.ANSWER_FORM.unpack_from(message)
-        if given != number:
-            raise ValueError("it is to a call that was not made")
-        layout = read_layout(message[protocol.ANSWER_FORM.size :])
-        assert self._answer is not None
-        return Answer(self._answer.content(layout.size), layout, foo_seconds)
 
     def _ask(self, order: Mapping[str, Any]) -> Any:
         self._process.send(protocol.as_json(protocol.ORDER, order))
@@ -286,3 +302,7 @@ class RemoteEngine(Apart):
         if "isolation" in content:
             raise EngineFailed("the engine's process said a second time how it is isolated")
         return content.get("done")
+
+
+def _invalid(why: object) -> EngineFailed:
+    return EngineFailed(f"the engine's process sent an invalid answer: {why}")

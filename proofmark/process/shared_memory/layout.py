@@ -51,15 +51,17 @@ def written(tensors: Sequence[torch.Tensor]) -> bytes:
     """
     if len(tensors) > MOST_TENSORS:
         raise ValueError(f"{len(tensors)} tensors; expected {MOST_TENSORS} at most")
-    parts = []
-    for tensor in tensors:
-        name, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
-        if name not in DTYPES:
-            raise ValueError(f"a tensor of type {name}; expected one of {', '.join(DTYPES)}")
-        if len(shape) > MOST_DIMENSIONS:
-            raise ValueError(f"a tensor of {len(shape)} dimensions; expected {MOST_DIMENSIONS} at most")
-        parts.append(struct.pack(f"<BB{len(shape)}Q", DTYPES.index(name), len(shape), *shape))
-    return b"".join(parts)
+    return b"".join([_form(tensor.dtype, tensor.shape) for tensor in tensors])
+
+
+@functools.lru_cache(maxsize=64)
+def _form(dtype: torch.dtype, shape: tuple[int, ...]) -> bytes:
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"a tensor of type {name}; expected one of {', '.join(DTYPES)}")
+    if len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"a tensor of {len(shape)} dimensions; expected {MOST_DIMENSIONS} at most")
+    return struct.pack(f"<BB{len(shape)}Q", DTYPES.index(name), len(shape), *shape)
 
 
 @functools.lru_cache(maxsize=64)

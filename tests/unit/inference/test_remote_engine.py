@@ -80,6 +80,9 @@ class InferModel:
         if mood == 9:
             address = inputs[0].data_ptr()
             raise StepError(str([size for start, size in registered if start <= address < start + size]))
+        if mood == 10: return [self.model(inputs[0].t_().t())], 0.0
+        if mood == 11: return [inputs[0].new_ones(4, 2)], 0.0
+        if mood == 12: return [self.model(inputs[0]).t().contiguous().t()], 0.0
         return [self.model(inputs[0])], 0.0
 """
 
@@ -421,6 +424,23 @@ class TestOneThatRuns:
         ]
         assert shapes == [(4, 2), (4, 80_000), (3, 2)]
 
+    def test_answers_that_look_as_the_one_before(self, engine: RemoteEngine) -> None:
+        """Without a second look at their form: at how they lie, and for how many samples they are, there is one."""
+        inputs = asked(0)
+        for mood in (0, 12, 0):
+            answer = run_window(engine, [inputs[0], asked(mood)[1]], nothing).answer[0]
+            assert torch.equal(answer, inputs[0] @ torch.arange(6.0).view(2, 3).T), mood
+        assert run_window(engine, asked(11), nothing).answer[0].shape == (4, 2)
+        with pytest.raises(EngineFailed, match=r"output 0 has shape \(4, 2\); expected one row for each of 3 samples"):
+            run_window(engine, asked(11, rows=3), nothing)
+
+    def test_an_engine_that_turns_its_inputs_round_finds_the_next_as_they_are(self, engine: RemoteEngine) -> None:
+        inputs = asked(10)
+        placed = engine.place(inputs)
+        for _ in range(3):  # in one slot
+            answer = run_window(engine, placed, nothing).answer[0]
+            assert torch.equal(answer, inputs[0] @ torch.arange(6.0).view(2, 3).T)
+
     def test_a_call_made_ready_before_the_slot_for_its_answer_was_another(self, root: Path) -> None:
         engine = RemoteEngine(process(root))
         engine.make(orders(root))
@@ -587,6 +607,12 @@ def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -
     with pytest.raises(EngineFailed, match=expected) as caught:
         engine([torch.ones(4, 2)])
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_answer_without_outputs() -> None:
+    engine = RemoteEngine(Peer(answer(b"")))  # type: ignore[arg-type]
+    with pytest.raises(StepError, match="the outputs are a list of 0; expected a list of tensors"):
+        run_window(engine, [torch.ones(4, 2)], nothing)
 
 
 def test_a_word_that_nobody_asked_for() -> None:
