@@ -6,9 +6,10 @@ hand, 0.98 is 2 % slower. Printed: the median over several pairs of processes, e
 quartiles: two processes that do the same may be a fifth apart for as long as they live. Of each, the second of two
 passes counts: in the first, cores and caches are still the other's.
 
-What two processes have by chance is no cost of the suite's. So a compiler's engine says by its own clock how long it
-computes, and `of its own` is the same ratio with that in the place of what the hand-written loop computes: its loading
-and evaluation are still the hand-written ones.
+What two processes have by chance is no cost of the suite's, and moves these ratios by a per cent. So a compiler's
+engine says by its own clock how long it computes, and `of its own` is the same ratio with that in the place of what
+the hand-written loop computes; loading and evaluation are still that one's. It leaves out what the suite would slow
+down within the computing itself: the first two ratios have that too.
 
 Then what a call of next to no work takes there and here, at batch 1 and with 256 images of 224x224, and what a pass
 takes beyond its calls.
@@ -102,7 +103,8 @@ def _in_a_copy(arguments: list[str]) -> int:
     """Run this in a copy of the repository, whose engines time themselves."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "proofmark"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "results", "shared"))
+        left_out = shutil.ignore_patterns(".*", "__pycache__", "results", "shared")
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=left_out)
         for vendor, compiler in ENGINES:
             if compiler is not None:
                 with (copy / "vendors" / vendor / f"{compiler}.py").open("a") as file:

@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from proofmark.errors import StepError
 from proofmark.inference.engine.place.own_group import Started
 from proofmark.inference.engine.place.process_times import has_stopped, processor_times
-from proofmark.inference.engine.protocol import LONGEST
+from proofmark.inference.engine.protocol import LONGEST, SOON
 from proofmark.wall.isolation import Isolation
 
-SPIN_NS, QUICK_NS = 50_000, 200_000
-"""For so long an answer is looked for without sleeping, since to be woken takes as long; but only where the last one
-was there in the second time: of a slow engine it would keep a thread from its processor."""
+SPIN_NS, QUICK_NS = 50_000, 100_000
+"""For so long an answer is looked for without sleeping, since to be woken takes about as long; but only where the last
+one came within QUICK_NS: a slow engine's thread it would keep from its processor."""
+
+AWAKE = bytes([SOON])
 
 LOOK = 1
 """Seconds of silence after which it is looked whether there is a process that could speak."""
@@ -79,6 +81,16 @@ class EngineProcess:
                 self._socket.send(message)
         except OSError:
             raise self._lost() from None
+
+    def awake(self) -> None:
+        """Say that a call comes soon; and look whether the process lives, for a quick answer is believed without.
+
+        Raises:
+            EngineFailed: the process has ended, or did not rest.
+        """
+        self.send(AWAKE)
+        if self._poll.poll(0):
+            raise self._lost()
 
     def receive(self) -> bytes:
         """The next message, however long it takes: the referee's own parent watches over that.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 FIRST_ANSWER = 1 << 16
 """Bytes of the slot for an answer before the first one is known."""
 
-SOON = bytes([protocol.SOON])
-
 AHEAD = 8
 """Batches that may lie in shared memory before they are asked about, or after."""
 
@@ -80,7 +78,6 @@ class RemoteEngine(Apart):
         self._process, self._owner = process, threading.get_ident()
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
-        self._form, self._size = b"", 0
         self.isolation = Isolation()
         self.trees = (process.pid,) if process.isolation is not None else ()
         self.foo_time_reason: str | None = None
@@ -129,7 +126,7 @@ class RemoteEngine(Apart):
         owned = threading.get_ident() == self._owner
         if owned:
             self._answer = self._answer or self._pool.make(FIRST_ANSWER)
-            self._process.send(SOON)
+            self._process.awake()
         if isinstance(inputs, Placed):
             return self._ready(inputs) if owned else inputs
         text = written(inputs)
@@ -143,7 +140,7 @@ class RemoteEngine(Apart):
             return self._ready(placed) if owned else placed
         self._process.rest()
         slot.lay(layout, inputs)
-        self._process.send(SOON)
+        self._process.awake()
         return self._ready(placed)
 
     def reserve(self, inputs: list[torch.Tensor]) -> None:
@@ -173,11 +170,9 @@ class RemoteEngine(Apart):
         try:
             if message[0] != protocol.ANSWER:
                 message = self._unready(message, call.number)
-            form = message[protocol.ANSWER_FORM.size :]
-            if form != self._form:
-                self._form, self._size = form, read_layout(form).size
-            return Answer(call.number, message, self._answer.content(self._size))
-        except (ValueError, struct.error) as error:  # the latter of one that is to say how large a slot it needs
+            size = read_layout(message[protocol.ANSWER_FORM.size :]).size
+            return Answer(call.number, message, self._answer.content(size))
+        except (ValueError, struct.error) as error:
             raise _invalid(error) from None
 
     def _ready(self, placed: Placed) -> Placed:
@@ -195,7 +190,7 @@ class RemoteEngine(Apart):
         """The outputs, as tensors, and foo_time in seconds.
 
         Raises:
-            EngineFailed: it is an answer to something else.
+            EngineFailed: it is cut off, or an answer to something else.
         """
         try:
             _, given, foo_seconds = protocol.ANSWER_FORM.unpack_from(answer.message)

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import signal
+import socket
 import struct
 import sys
 import time
@@ -21,8 +22,9 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
-from proofmark.inference.engine import protocol
+from proofmark.inference.engine import engine_process, protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
+from proofmark.inference.engine.inside.server import Server
 from proofmark.inference.engine.place.own_group import OwnGroup, _members
 from proofmark.inference.engine.place.process_times import processor_times
 from proofmark.inference.engine.remote_engine import UNSEEN, Placed, RemoteEngine
@@ -503,6 +505,27 @@ class TestOneThatRuns:
         assert isinstance(placed, Placed) and engine.place(placed) is placed
 
 
+class Bare(Server):
+    def model(self, order: Any, config: Any) -> None: ...
+    def close_in(self, order: Any, config: Any) -> None: ...
+
+
+def test_an_engine_that_moves_its_inputs_finds_the_next_where_they_lie(tmp_path: Path) -> None:
+    """Not behind the wall, where there is no /dev/shm to move them to."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    batch, text = torch.ones(4, 3), written([torch.ones(4, 3)])
+    slot, descriptor = Slot.make(1, 4096)
+    os.close(descriptor)
+    with one, other:
+        server = Bare(one, tmp_path, tmp_path)
+        server._slots[1] = slot
+        for fill in (1.0, 2.0, 3.0):
+            slot.lay(read_layout(text), [batch.fill_(fill)])
+            (given,) = server._inputs(1, text)
+            assert torch.equal(given, batch)
+            given.share_memory_()
+
+
 def test_one_that_dies(root: Path) -> None:
     engine = process(root)
     os.kill(engine.pid, signal.SIGKILL)
@@ -529,7 +552,14 @@ class InferModel:
 """
 
 
-def test_one_that_dies_and_hands_its_calls_on_to_a_process_that_it_forked(root: Path) -> None:
+@pytest.mark.parametrize("spins", [False, True])
+def test_one_that_dies_and_hands_its_calls_on_to_a_process_that_it_forked(
+    root: Path, spins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its answers are there before the referee would sleep."""
+    if spins:
+        monkeypatch.setattr(engine_process, "SPIN_NS", 10**12)
+        monkeypatch.setattr(engine_process, "QUICK_NS", 10**12)
     (root / "vendors/acme/hands_on.py").write_text(HANDS_ON)
     engine = RemoteEngine(process(root))
     engine.make(orders(root, compiler="hands_on", weights=None))
@@ -567,6 +597,9 @@ class Peer:
 
     def send(self, message: bytes, descriptors: Any = ()) -> None:
         self._last = message
+
+    def awake(self) -> None:
+        pass
 
     def receive(self) -> bytes:
         if self._last[0] == protocol.SLOT:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import torch
 
 SPINS, SOON_SPINS = 40, 4000
-"""So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes as long. And where
+"""So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes longer. And where
 a call comes soon, some 2 milliseconds: its batch is being laid."""
 
 SOON, RIGHTS = bytes([protocol.SOON]), socket.CMSG_LEN(4)
@@ -52,8 +52,8 @@ class Server(ABC):
         self._channel, self._root, self.directory = channel, root, directory
         self._buffer = bytearray(protocol.LONGEST)
         self._slots: dict[int, Slot] = {}
-        self._lying: dict[int, tuple[bytes, list[torch.Tensor]]] = {}
-        self._kinds: tuple[int, list[Any]] = 0, []
+        self._lying: dict[int, tuple[bytes, list[torch.Tensor], list[int]]] = {}
+        self._kinds: tuple[int, list[Any]] = -1, []
         self._form = b"", Layout((), 0)
         self._compute: Compute | None = None
         self._vendor: Vendor | None = None
@@ -115,7 +115,7 @@ class Server(ABC):
         left, into = SPINS, [self._buffer]
         while True:
             try:
-                length, rights, _, _ = self._channel.recvmsg_into(into, RIGHTS, socket.MSG_DONTWAIT if left else 0)
+                length, rights, _, _ = self._channel.recvmsg_into(into, RIGHTS, socket.MSG_DONTWAIT if left > 0 else 0)
             except BlockingIOError:
                 os.sched_yield()
                 left -= 1
@@ -177,12 +177,13 @@ class Server(ABC):
         """A batch's tensors, new ones for each call: an engine may change the form of those that it is given.
 
         They are not made beforehand, when the last answer has been sent: where the referee goes on upon this very
-        processor, this process would come to that when the next call has been made, under the clock.
+        processor, this process would come to that when the next call has been made, under the clock. What they share
+        is where they lie, and that too an engine may change: `share_memory_()` moves it.
         """
-        form, lying = self._lying.get(slot, (b"", []))
-        if form != text or not lying:
+        form, lying, at = self._lying.get(slot, (b"", [], []))
+        if form != text or not lying or at != [tensor.data_ptr() for tensor in lying]:
             lying = self._slots[slot].tensors(read_layout(text))
-            self._lying[slot] = text, lying
+            self._lying[slot] = text, lying, [tensor.data_ptr() for tensor in lying]
         return [tensor.detach() for tensor in lying]
 
     def _larger(self, size: int, number: int) -> Slot:
