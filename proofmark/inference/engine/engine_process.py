@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from proofmark.errors import StepError
 from proofmark.inference.engine.place.own_group import Started
 from proofmark.inference.engine.place.process_times import has_stopped, processor_times
-from proofmark.inference.engine.protocol import LONGEST, SOON
+from proofmark.inference.engine.protocol import COMING, LONGEST
 from proofmark.wall.isolation import Isolation
 
 SPIN_NS, QUICK_NS = 50_000, 100_000
 """For so long an answer is looked for without sleeping, since to be woken takes about as long; but only where the last
 one came within QUICK_NS: a slow engine's thread it would keep from its processor."""
-
-AWAKE = bytes([SOON])
 
 LOOK = 1
 """Seconds of silence after which it is looked whether there is a process that could speak."""
@@ -88,7 +86,7 @@ class EngineProcess:
         Raises:
             EngineFailed: the process has ended, or did not rest.
         """
-        self.send(AWAKE)
+        self.send(COMING)
         if self._poll.poll(0):
             raise self._lost()
 

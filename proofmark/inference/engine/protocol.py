@@ -20,6 +20,9 @@ ORDER, REPLY, SLOT, MAPPED, SOON, CALL, ANSWER, LARGER, GO_ON = b"otsmwcalg"
 """The first byte of each: something to do and what came of it; a slot and that it is there; that a call comes soon; a
 call, its answer or that this needs a larger slot, and the call's going on."""
 
+COMING = bytes([SOON])
+"""All of a message that says so."""
+
 SLOT_FORM = struct.Struct("<BxxxIQ")
 """Number and bytes; its descriptor comes along."""
 

@@ -642,9 +642,18 @@ def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_an_answer_without_outputs() -> None:
-    engine = RemoteEngine(Peer(answer(b"")))  # type: ignore[arg-type]
-    with pytest.raises(StepError, match="the outputs are a list of 0; expected a list of tensors"):
+@pytest.mark.parametrize(
+    "shapes, expected",
+    [
+        ([], "the outputs are a list of 0; expected a list of tensors"),
+        ([(4, 2), (3, 2)], r"output 1 has shape \(3, 2\); expected one row for each of 4 samples"),
+        ([()], r"output 0 has shape \(\); expected one row for each of 4 samples"),
+    ],
+)
+def test_an_answer_that_is_not_to_all_samples(shapes: list[tuple[int, ...]], expected: str) -> None:
+    """Refused by the referee itself, whatever an engine's own process lets pass."""
+    engine = RemoteEngine(Peer(answer(written([torch.ones(shape) for shape in shapes]))))  # type: ignore[arg-type]
+    with pytest.raises(StepError, match=expected):
         run_window(engine, [torch.ones(4, 2)], nothing)
 
 

@@ -41,7 +41,7 @@ SPINS, SOON_SPINS = 40, 4000
 """So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes longer. And where
 a call comes soon, some 2 milliseconds: its batch is being laid."""
 
-SOON, RIGHTS = bytes([protocol.SOON]), socket.CMSG_LEN(4)
+RIGHTS = socket.CMSG_LEN(4)
 
 
 class Server(ABC):
@@ -123,7 +123,7 @@ class Server(ABC):
             except ConnectionResetError:
                 return b"", []
             message = bytes(self._buffer[:length])
-            if message == SOON:
+            if message == protocol.COMING:
                 left = SOON_SPINS
                 continue
             return message, list(array.array("i", b"".join(content for _, _, content in rights))) if rights else []
