@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+LISTED = 4096
+"""Samples of an epoch's order that are a list at once."""
+
 
 @dataclass(frozen=True)
 class Share:
@@ -58,10 +61,13 @@ class GlobalBatches:
 
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
         order = torch.randperm(self.items, generator=generator)  # a list would be five times as large
-        for batch in range(first, len(self)):
-            chosen: list[int] = order[batch * self.global_batch : (batch + 1) * self.global_batch].tolist()
-            mine = chosen[rank :: self._world]
-            yield [_share(mine[i :: self._accumulation], chosen[0]) for i in range(self._accumulation)]
+        stretch = max(1, LISTED // self.global_batch) * self.global_batch
+        for begin in range(first * self.global_batch, self.items, stretch):
+            listed: list[int] = order[begin : begin + stretch].tolist()
+            for at in range(0, len(listed), self.global_batch):
+                chosen = listed[at : at + self.global_batch]
+                mine = chosen[rank :: self._world]
+                yield [_share(mine[i :: self._accumulation], chosen[0]) for i in range(self._accumulation)]
 
 
 def _share(indices: list[int], borrowed: int) -> Share:

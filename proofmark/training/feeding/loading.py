@@ -156,19 +156,22 @@ class RankLoader:
     """
 
     def __init__(self, dataset: TrainingData, workers: int, ahead: int = 2) -> None:
-        self.dataset = dataset
+        self.dataset, self._items = dataset, _AtEpoch(dataset)
         self._pass: list[tuple[int, list[int]]] = []
-        self._loader: torch.utils.data.DataLoader[Batch] = torch.utils.data.DataLoader(
-            _AtEpoch(dataset),  # type: ignore[arg-type]
+        self._workers: torch.utils.data.DataLoader[Batch] | None = None
+        if not workers:  # torch's loader takes as long for a small batch as the batch does
+            return
+        self._workers = torch.utils.data.DataLoader(
+            self._items,  # type: ignore[arg-type]
             batch_sampler=self._pass,  # type: ignore[arg-type]
             collate_fn=_as_is,
             num_workers=workers,
-            persistent_workers=workers > 0,
-            prefetch_factor=max(2, -(-ahead // workers)) if workers else None,
+            persistent_workers=True,
+            prefetch_factor=max(2, -(-ahead // workers)),
             # its own generator: without one each pass would draw a worker seed from the global one
             generator=torch.Generator().manual_seed(0),
         )
-        iter(self._loader)  # a pass over nothing starts the workers
+        iter(self._workers)  # a pass over nothing starts them
 
     @property
     def identity(self) -> Identity:
@@ -188,7 +191,7 @@ class RankLoader:
         """
         self._pass[:] = [(epoch, indices) for indices in lists]
         failure = None
-        for batch in self._loader:
+        for batch in self._workers or map(self._items.__getitems__, self._pass):
             if isinstance(batch, StepError):
                 failure = str(batch)  # raised itself it would hold this frame, which holds it, and so the workers
                 break

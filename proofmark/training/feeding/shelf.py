@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import array
+import queue
 import socket
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -35,19 +35,19 @@ class Shelf(Generic[Note]):
     def __init__(self, rank: socket.socket, ahead: int, setting: str) -> None:
         self._rank, self._ahead = rank, ahead
         self._pool = Pool(self._announce, setting=setting)
-        self._moved = threading.Condition()
-        self._waiting = deque[Note]()
+        self._room, self._waiting = queue.SimpleQueue[None](), deque[Note]()
         self._out: dict[int, Slot] = {}
+        for _ in range(ahead):
+            self._room.put(None)
 
     @property
     def has_room(self) -> bool:
         """Whether fewer batches lie ready than may."""
-        return len(self._waiting) < self._ahead
+        return not self._room.empty()
 
     def wait_for_room(self) -> None:
         """Wait until another thread has heard that a batch was taken."""
-        with self._moved:
-            self._moved.wait_for(lambda: self.has_room)
+        self._room.put(self._room.get())
 
     def lay(self, batch: Batch, note: Note) -> None:
         """Lay one, where there is room, and tell the rank. `note` is what taking it means.
@@ -56,9 +56,8 @@ class Shelf(Generic[Note]):
             StepError: the rank gives nothing back, or there is no memory.
             OSError: the rank is gone.
         """
-        with self._moved:
-            held = len(self._out) - len(self._waiting)
-        if held >= self._ahead + HELD:
+        waiting = len(self._waiting)  # before: both become fewer by what is taken meanwhile
+        if (held := len(self._out) - waiting) >= self._ahead + HELD:
             raise StepError(f"its rank holds {held} batches that it has not given back; keep none of earlier steps")
         inputs, targets = batch
         tensors, last = words.channels_first([*inputs, targets])
@@ -66,9 +65,9 @@ class Shelf(Generic[Note]):
         layout = read_layout(text)
         slot = self._pool.take(layout.size) or self._pool.make(layout.size)
         slot.lay(layout, tensors)
-        with self._moved:
-            self._out[slot.number] = slot
-            self._waiting.append(note)
+        self._room.get()
+        self._out[slot.number] = slot
+        self._waiting.append(note)  # before the rank can take it
         self._rank.send(words.LAID_FORM.pack(words.LAID, slot.number, last) + text)
 
     def take(self, message: bytes) -> Note:
@@ -77,15 +76,15 @@ class Shelf(Generic[Note]):
         Raises:
             ValueError: there is none, or it has no such slot.
         """
-        with self._moved:
-            if not self._waiting:
-                raise ValueError("it takes a batch that is not there")
-            for (number,) in words.NUMBER.iter_unpack(message[words.TAKEN_FORM.size :]):
-                if number not in self._out:
-                    raise ValueError("it gives back a slot that it does not have")
-                self._pool.give_back(self._out.pop(number))
-            self._moved.notify()
-            return self._waiting.popleft()
+        if not self._waiting:
+            raise ValueError("it takes a batch that is not there")
+        for (number,) in words.NUMBER.iter_unpack(message[words.TAKEN_FORM.size :]):
+            if number not in self._out:
+                raise ValueError("it gives back a slot that it does not have")
+            self._pool.give_back(self._out.pop(number))
+        note = self._waiting.popleft()
+        self._room.put(None)
+        return note
 
     def _announce(self, slot: Slot, descriptor: int) -> None:
         form = words.SLOT_FORM.pack(words.SLOT, slot.number, slot.size)

@@ -41,7 +41,7 @@ class Stepper:
     ) -> None:
         self._case, self._config, self._place, self._adapter = case, config, place, adapter
         self.model = prepare(adapter.convert_model(fresh.train(), config), config, place).train()
-        self.communication = CommunicationMeter(self.model, place)
+        self.communication, self._exchange = CommunicationMeter(self.model, place), exchange(self.model)
         self.optimizer = adapter.create_optimizer(case, self.model, config)
         self.total_steps = total_steps
         self._scheduler = case.create_scheduler(self.optimizer, config, total_steps)
@@ -110,7 +110,7 @@ class Stepper:
 
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
         inputs, targets = on_device(batch, self._config, self._place)
-        with self.communication.micro_step(last), exchange(self.model, last):
+        with self.communication.micro_step(last), self._exchange(last):
             with self.autocast():
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
             if weight != 1.0:

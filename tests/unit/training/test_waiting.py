@@ -18,7 +18,7 @@ import torch
 from proofmark.training.feeding.batches import Share
 from proofmark.training.node.waiting import waits
 from proofmark.training.ranks.communication import CommunicationMeter
-from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.ranks.model.strategy import Place, exchange
 from proofmark.training.ranks.stepper import Stepper
 
 RANK = """
@@ -124,7 +124,7 @@ def test_a_rank_is_told_to_be_before_or_after_its_exchanges_by_the_referees_own_
     made.model, made.optimizer = model, DumpingOptimizer(model.parameters(), lr=0.1)
     made._scheduler, made._scaler = SimpleNamespace(step=lambda: None), torch.amp.GradScaler("cpu", enabled=False)
     made._place, made._config = Place(0, 0, 1, torch.device("cpu")), SimpleNamespace(channels_last=False)
-    made.communication = CommunicationMeter(model, made._place)
+    made.communication, made._exchange = CommunicationMeter(model, made._place), exchange(model)
     made._adapter = SimpleNamespace(
         train_step=lambda case, model, inputs, targets: model(*inputs).sum(),
         backward=lambda loss: loss.backward(),

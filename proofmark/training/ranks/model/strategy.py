@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,15 +74,14 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
-def exchange(model: torch.nn.Module, last: bool) -> AbstractContextManager[None]:
-    """Exchange gradients only with the last micro-batch of a step."""
+def exchange(model: torch.nn.Module) -> Callable[[bool], AbstractContextManager[None]]:
+    """The context of a micro-step, by whether it is the last one of its step: gradients are exchanged only then."""
     inner: Any = getattr(model, "_orig_mod", model)
     if hasattr(inner, "set_requires_gradient_sync"):  # fully sharded
-        inner.set_requires_gradient_sync(last)
-    elif isinstance(inner, DistributedDataParallel) and not last:
-        alone: AbstractContextManager[None] = inner.no_sync()
-        return alone
-    return nullcontext()
+        return lambda last: nullcontext(inner.set_requires_gradient_sync(last))
+    if isinstance(inner, DistributedDataParallel):
+        return lambda last: nullcontext() if last else inner.no_sync()
+    return lambda last: nullcontext()
 
 
 def summed(values: list[float], place: Place) -> list[float]:
