@@ -159,13 +159,20 @@ def check_outputs(outputs: object, batch: int) -> list[torch.Tensor]:
         raise StepError(f"the outputs are {_named(outputs)}; expected a list of tensors")
     kept = [*outputs]
     for index, output in enumerate(kept):
-        if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
+        if type(output) is not torch.Tensor or not is_dense(output):
             raise StepError(f"output {index} is {_named(output)}; expected a plain, dense torch.Tensor")
         if own := [name for name in vars(output) if hasattr(torch.Tensor, name)]:  # torch.compile leaves others
             names = ", ".join(own)
             raise StepError(f"output {index} has methods of its own ({names}): return output.detach() in its place")
     check_rows(kept, batch)
     return kept
+
+
+def is_dense(output: torch.Tensor) -> bool:
+    """Whether each of its elements lies somewhere."""
+    import torch
+
+    return output.layout is torch.strided and not output.is_meta
 
 
 def check_rows(outputs: list[torch.Tensor], batch: int) -> None:

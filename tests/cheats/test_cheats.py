@@ -96,6 +96,14 @@ def test_an_engine(sessions: dict[bool, Ran], path: Path, request: pytest.Fixtur
         assert cheat["SESSION"] in ran.output.replace("\n", ""), ran.output
 
 
+@pytest.mark.parametrize("path", ENGINES, ids=lambda path: path.stem)
+def test_no_thread_of_an_engine_fails_at_what_it_is_there_for(sessions: dict[bool, Ran], path: Path) -> None:
+    """Else the engine is honest, and so is one of which HONEST says that it may be."""
+    ran = sessions["WALL" not in named(path)]
+    logs = [log.read_text(errors="replace") for log in ran.results.rglob("worker.log") if path.stem in log.parts]
+    assert not [log for log in logs if "Exception in thread" in log]
+
+
 @pytest.mark.parametrize("path", [path for path in ENGINES if "CASE" in named(path)], ids=lambda path: path.stem)
 def test_an_honest_engine_of_the_same_case(sessions: dict[bool, Ran], path: Path) -> None:
     ran = sessions["WALL" not in named(path)]

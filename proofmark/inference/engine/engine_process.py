@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import os
 import select
 import signal
@@ -45,10 +46,10 @@ class EngineProcess:
     def __init__(self, started: Started) -> None:
         """Speak to what has just been started."""
         self._started, self._socket = started, started.socket
-        self._buffer = bytearray(LONGEST)
+        self.buffer = bytearray(LONGEST)
         self._rested: dict[int, int] | None = None
         self._rests = self._ran = 0
-        self._quick = True
+        self._quick, self._sent = True, 0
         self._poll = select.poll()
         self._poll.register(started.life, select.POLLIN)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", LOOK, 0))
@@ -81,7 +82,7 @@ class EngineProcess:
             raise self._lost() from None
 
     def awake(self) -> None:
-        """Say that a call comes soon; and look whether the process lives, for a quick answer is believed without.
+        """Say that a call comes soon; and look whether the process lives, for its answer is believed without.
 
         Raises:
             EngineFailed: the process has ended, or did not rest.
@@ -90,36 +91,66 @@ class EngineProcess:
         if self._poll.poll(0):
             raise self._lost()
 
+    def exchange(self, message: bytes) -> int:
+        """Send a message after `awake`, and wait for the next one, which then lies in `buffer`: its bytes.
+
+        The clock runs: unless a quick answer is expected nothing is done here but to send and to receive. What comes
+        between the two, the engine may have to wait for.
+
+        Raises:
+            EngineFailed: the process has ended.
+        """
+        if self._rested is not None:
+            self._wake(self._rested)
+        self._sent = time.perf_counter_ns()
+        try:
+            self._socket.send(message)
+            length = (self._quick and self._looked_for()) or self._socket.recv_into(self.buffer)
+        except BlockingIOError:
+            return len(self.receive())
+        except OSError:
+            raise self._lost() from None
+        if not length:
+            raise self._lost()
+        return length
+
+    def _looked_for(self) -> int:
+        """Bytes of a message that comes soon; 0 where none does."""
+        while time.perf_counter_ns() < self._sent + SPIN_NS:
+            os.sched_yield()  # the engine's threads may want this very processor
+            with contextlib.suppress(BlockingIOError):
+                return self._socket.recv_into(self.buffer, 0, socket.MSG_DONTWAIT)
+        return 0
+
+    def answered(self) -> None:
+        """`exchange` has just ended: was it quick, the next answer is looked for without sleeping."""
+        self._quick = time.perf_counter_ns() < self._sent + QUICK_NS
+
     def receive(self) -> bytes:
         """The next message, however long it takes: the referee's own parent watches over that.
 
         Raises:
             EngineFailed: the process has ended.
         """
-        message, begun = None, time.perf_counter_ns()
-        awake_until = begun + SPIN_NS if self._quick else begun
-        while message is None and time.perf_counter_ns() < awake_until:
-            os.sched_yield()  # the engine's threads may want this very processor
-            message = self._taken(socket.MSG_DONTWAIT)
-        while message is None:
+        while True:
             ended = bool(self._poll.poll(0))  # before: what it said last is taken, and no word of a process it forked
-            message = self._taken(socket.MSG_DONTWAIT if ended else 0)  # one call: what follows it is under the clock
-            if message is None and ended:
+            message = self._taken(socket.MSG_DONTWAIT if ended else 0)
+            if message is not None:
+                return message
+            if ended:
                 raise self._lost()
-        self._quick = time.perf_counter_ns() < begun + QUICK_NS
-        return message
 
     def _taken(self, flags: int) -> bytes | None:
         """The next message, None where there is none yet."""
         try:
-            length = self._socket.recv_into(self._buffer, 0, flags)
+            length = self._socket.recv_into(self.buffer, 0, flags)
         except BlockingIOError:
             return None
         except OSError:
             raise self._lost() from None
         if not length:
             raise self._lost()
-        return bytes(self._buffer[:length])
+        return bytes(self.buffer[:length])
 
     def rest(self) -> None:
         """Have it, and all that it has started, do nothing until it is spoken to again. A second time does nothing."""

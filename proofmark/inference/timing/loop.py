@@ -6,6 +6,7 @@ host; `whole` of a round runs from its first touch of the loader to its last eva
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Beside, InTurn, Score
 from proofmark.measuring.window import Apart, Compute, Synchronize, run_window, share_memory
+from proofmark.process.threads import one_thread
 from proofmark.process.wall_clock import now
 
 if TYPE_CHECKING:
@@ -81,7 +83,10 @@ def timed_round(
     stages = (Beside if beside else InTurn)(loader, passes, metric)
     result = TimedRound(started, stages.score, passes)
     apart, previous = isinstance(compute, Apart), list["torch.Tensor"]()
-    try:
+    with contextlib.ExitStack() as around:
+        if apart and not beside:  # else a batch is computed here
+            around.enter_context(one_thread())
+        around.callback(stages.stop)
         for inputs, targets in stages.batches():
             batch = len(inputs[0])
             window = run_window(compute, inputs, synchronize)
@@ -96,8 +101,6 @@ def timed_round(
                 break
             progress(len(result.batch_ns), result.items)
         stages.finish()
-    finally:
-        stages.stop()
     result.whole_ns = clock() - begun
     return result
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proofmark.process.threads import one_thread
-
 if TYPE_CHECKING:
     import torch
 
@@ -79,24 +77,16 @@ class InTurn(Stages):
     def batches(self) -> Iterator[Batch]:
         """Each is loaded when it is asked for."""
         for _ in range(self._passes):
-            batches = iter(self._loader)
-            while True:
-                with one_thread():
-                    batch = next(batches, None)
-                if batch is None:
-                    break
-                yield batch
+            yield from self._loader
 
     def evaluate(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> bool:
         """Scored at once."""
-        with one_thread():
-            self.score.add(outputs, targets)
+        self.score.add(outputs, targets)
         return True
 
     def finish(self) -> None:
         """All is scored."""
-        with one_thread():
-            self.score.close()
+        self.score.close()
 
     def stop(self) -> None:
         """Nothing runs."""

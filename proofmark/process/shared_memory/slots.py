@@ -30,6 +30,7 @@ class Slot:
     Attributes:
         number: by which both sides know it.
         size: in bytes.
+        memory: its content.
         address: where it is in this process.
     """
 
@@ -42,8 +43,8 @@ class Slot:
         self.number, self.size = number, size
         if os.fstat(descriptor).st_size < size:
             raise OSError(f"a slot of {os.fstat(descriptor).st_size} bytes; expected {size}")
-        self._memory = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.memory = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
     @classmethod
     def make(cls, number: int, size: int, setting: str = "batch_size") -> tuple[Slot, int]:
@@ -76,20 +77,19 @@ class Slot:
             ValueError: they don't fit.
         """
         self._check(layout.size)
-        view = memoryview(self._memory)
+        view = memoryview(self.memory)
         if on_release is not None:
             weakref.finalize(view, on_release).atexit = False
         return tensors_in(view, layout)
 
-    def content(self, size: int) -> bytearray:
-        """A copy of its first bytes.
+    def first(self, size: int) -> memoryview:
+        """Its first bytes, where they lie.
 
         Raises:
             ValueError: it has fewer.
         """
         self._check(size)
-        with memoryview(self._memory) as view:
-            return bytearray(view[:size])
+        return memoryview(self.memory)[:size]
 
     def lay(self, layout: Layout, tensors: Sequence[torch.Tensor]) -> None:
         """Copy tensors into it, by one thread.
@@ -103,7 +103,7 @@ class Slot:
                 ctypes.memmove(self.address + place.offset, tensor.data_ptr(), tensor.nbytes)
             else:
                 with one_thread():
-                    tensors_in(self._memory, Layout((place,), layout.size))[0].copy_(tensor.detach())
+                    tensors_in(self.memory, Layout((place,), layout.size))[0].copy_(tensor.detach())
 
     def _check(self, size: int) -> None:
         if size > self.size:

@@ -21,4 +21,4 @@ class InferModel(honest.InferModel):
 def flip() -> None:
     for each in gc.get_objects():
         if type(each).__name__ == "Slot" and each.size == 1 << 16:
-            each._memory[0] ^= 1
+            each.memory[0] ^= 1

@@ -32,7 +32,7 @@ class InferModel(honest.InferModel):
                 slots = [each for each in gc.get_objects() if type(each).__name__ == "Slot"]
                 searched = time.monotonic()
             for slot in slots:
-                content = slot._memory[:512]
+                content = slot.memory[:512]
                 if content not in self._ready:
                     self._ready[content] = float("inf")
                     time.sleep(0.04)

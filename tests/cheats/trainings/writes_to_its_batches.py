@@ -14,5 +14,5 @@ VERDICT, REASON = "FAIL_HONESTY", "the gradients of step 1 are"
 class Adapter(TrainingAdapter):
     def train_step(self, case: Any, model: torch.nn.Module, inputs: Any, targets: torch.Tensor) -> torch.Tensor:
         for slot in (each for each in gc.get_objects() if isinstance(each, Slot)):
-            slot._memory[:] = bytes(slot.size)
+            slot.memory[:] = bytes(slot.size)
         return super().train_step(case, model, inputs, targets)

@@ -8,7 +8,6 @@ import gc
 import json
 import os
 import signal
-import socket
 import struct
 import sys
 import time
@@ -24,7 +23,7 @@ from safetensors.torch import save_file
 from proofmark.errors import StepError
 from proofmark.inference.engine import engine_process, protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.inside.server import Server
+from proofmark.inference.engine.inside.tensors import SPARE, Inputs, Outputs
 from proofmark.inference.engine.place.own_group import OwnGroup, _members
 from proofmark.inference.engine.place.process_times import processor_times
 from proofmark.inference.engine.remote_engine import UNSEEN, Placed, RemoteEngine
@@ -505,25 +504,123 @@ class TestOneThatRuns:
         assert isinstance(placed, Placed) and engine.place(placed) is placed
 
 
-class Bare(Server):
-    def model(self, order: Any, config: Any) -> None: ...
-    def close_in(self, order: Any, config: Any) -> None: ...
-
-
-def test_an_engine_that_moves_its_inputs_finds_the_next_where_they_lie(tmp_path: Path) -> None:
-    """Not behind the wall, where there is no /dev/shm to move them to."""
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    batch, text = torch.ones(4, 3), written([torch.ones(4, 3)])
+@pytest.fixture
+def slot() -> Slot:
     slot, descriptor = Slot.make(1, 4096)
     os.close(descriptor)
-    with one, other:
-        server = Bare(one, tmp_path, tmp_path)
-        server._slots[1] = slot
-        for fill in (1.0, 2.0, 3.0):
-            slot.lay(read_layout(text), [batch.fill_(fill)])
-            (given,) = server._inputs(1, text)
-            assert torch.equal(given, batch)
-            given.share_memory_()
+    return slot
+
+
+def test_an_engine_that_moves_its_inputs_finds_the_next_where_they_lie(slot: Slot) -> None:
+    """Not behind the wall, where there is no /dev/shm to move them to."""
+    lying, batch, text = Inputs(slot), torch.ones(4, 3), written([torch.ones(4, 3)])
+    for fill in (1.0, 2.0, 3.0):
+        slot.lay(read_layout(text), [batch.fill_(fill)])
+        (given,), _ = lying.take(bytearray(text))
+        assert torch.equal(given, batch)
+        given.share_memory_()
+
+
+def test_each_call_gets_inputs_of_its_own(slot: Slot) -> None:
+    lying, forms = Inputs(slot), [(4, 3), (2, 3), (1, 3), (4, 2), (3, 1)]
+    for number in range(3 * SPARE):
+        shape = forms[0] if number % 3 else forms[number % len(forms)]
+        batch = [torch.full(shape, float(number)), torch.ones(2)]
+        text = written(batch)
+        slot.lay(read_layout(text), batch)
+        inputs, rows = lying.take(bytearray(text))
+        assert all(map(torch.equal, inputs, batch)) and rows == shape[0]
+        inputs[0].unsqueeze_(0)
+
+
+class TestAnswersThatLookAlike:
+    """Those that look as the last one did are laid at once; all others have yet to be looked at."""
+
+    @pytest.fixture
+    def outputs(self) -> Outputs:
+        outputs = Outputs()
+        outputs.look(([torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64)], 0.0), 4)
+        return outputs
+
+    def test_they_are_laid(self, outputs: Outputs, slot: Slot) -> None:
+        asked = [torch.rand(4, 3), torch.arange(4)]
+        assert outputs.lay_alike((asked, 0.5), 4, slot) == written(asked)
+        assert all(map(torch.equal, slot.tensors(read_layout(written(asked))), asked))
+
+    def test_those_of_several_sizes_are(self, outputs: Outputs, slot: Slot) -> None:
+        smaller = [torch.rand(1, 3), torch.arange(1)]
+        outputs.look((smaller, 0.0), 1)
+        for asked in ([torch.rand(4, 3), torch.arange(4)], smaller):
+            assert outputs.lay_alike((asked, 0.5), len(asked[0]), slot) == written(asked)
+            assert all(map(torch.equal, slot.tensors(read_layout(written(asked))), asked))
+
+    @pytest.mark.parametrize(
+        "first",
+        [
+            torch.rand(3, 4).t(),
+            torch.rand(4, 6)[:, ::2],
+            torch._neg_view(torch.rand(4, 3)),
+            torch.rand(4, 3, dtype=torch.complex64).conj().imag,
+        ],
+    )
+    def test_in_whatever_way_they_lie(self, outputs: Outputs, slot: Slot, first: torch.Tensor) -> None:
+        asked = [first, torch.arange(4)]
+        assert outputs.lay_alike((asked, 0.0), 4, slot) == written(asked)
+        assert all(map(torch.equal, slot.tensors(read_layout(written(asked))), asked))
+
+    @pytest.mark.parametrize(
+        "first",
+        [
+            torch.rand(4, 4),
+            torch.rand(5, 3),
+            torch.rand(4, 3, dtype=torch.float64),
+            torch.rand(4, 3, device="meta"),
+            torch.eye(4, 3).to_sparse(),
+            torch.rand(4, 3).to_mkldnn(),
+            torch.nn.Parameter(torch.rand(4, 3)),
+            [[0.0] * 3] * 4,
+            None,
+        ],
+    )
+    def test_others_are_not(self, outputs: Outputs, slot: Slot, first: Any) -> None:
+        assert outputs.lay_alike(([first, torch.arange(4)], 0.0), 4, slot) is None
+
+    @pytest.mark.parametrize(
+        "returned",
+        [
+            None,
+            [],
+            [[torch.zeros(4, 3), torch.arange(4)], 0.0],
+            ([torch.zeros(4, 3), torch.arange(4)],),
+            ([torch.zeros(4, 3), torch.arange(4)], 0),
+            ((torch.zeros(4, 3), torch.arange(4)), 0.0),
+            ([torch.zeros(4, 3)], 0.0),
+            ([torch.zeros(4, 3), torch.arange(4), torch.arange(4)], 0.0),
+        ],
+    )
+    def test_nor_is_what_is_no_answer(self, outputs: Outputs, slot: Slot, returned: Any) -> None:
+        assert outputs.lay_alike(returned, 4, slot) is None
+
+    def test_nor_is_one_to_another_number_of_samples(self, outputs: Outputs, slot: Slot) -> None:
+        assert outputs.lay_alike(([torch.zeros(4, 3), torch.arange(4)], 0.0), 5, slot) is None
+
+    def test_nor_is_one_for_which_the_slot_is_too_small(self) -> None:
+        outputs, large = Outputs(), [torch.zeros(4, 1024)]
+        outputs.look((large, 0.0), 4)
+        slot, descriptor = Slot.make(1, 4096)
+        os.close(descriptor)
+        assert outputs.lay_alike((large, 0.0), 4, slot) is None
+
+    @pytest.mark.parametrize("returned", [[], [torch.rand(4, 3)], [torch.rand(4, 0)]])
+    def test_nor_is_one_after_one_without_elements(self, slot: Slot, returned: list[torch.Tensor]) -> None:
+        for before in (
+            [torch.zeros(4, 0)],
+            [torch.zeros(4, 0), torch.zeros(4, 3)],
+            [torch.zeros(4, 3), torch.zeros(4, 0)],
+        ):
+            outputs = Outputs()
+            outputs.look((before, 0.0), 4)
+            assert outputs.lay_alike((returned, 0.0), 4, slot) is None
 
 
 def test_one_that_dies(root: Path) -> None:
@@ -601,11 +698,19 @@ class Peer:
     def awake(self) -> None:
         pass
 
+    def exchange(self, message: bytes) -> int:
+        self.send(message)
+        return len(self.receive())
+
+    def answered(self) -> None:
+        pass
+
     def receive(self) -> bytes:
         if self._last[0] == protocol.SLOT:
             _, number, _ = protocol.SLOT_FORM.unpack(self._last)
             return protocol.MAPPED_FORM.pack(protocol.MAPPED, number)
-        return self._answers.pop(0)(self._last)
+        self.buffer = bytearray(message := self._answers.pop(0)(self._last))
+        return message
 
 
 def number_of(call: bytes) -> int:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
+from proofmark.inference.engine.inside.tensors import Inputs, Outputs
 from proofmark.inference.failure import LONGEST, failure_text
 from proofmark.literal import short
 from proofmark.measuring.precision import framework_compute
-from proofmark.measuring.window import Compute, check_answer
+from proofmark.measuring.window import Compute
 from proofmark.process.lifetime import leave
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import give_back_freed
-from proofmark.process.shared_memory.layout import Layout, read_layout, written
 from proofmark.process.shared_memory.slots import Slot
 from proofmark.process.threads import heed_environment
 from proofmark.rules.config import EffectiveConfig
@@ -52,9 +52,8 @@ class Server(ABC):
         self._channel, self._root, self.directory = channel, root, directory
         self._buffer = bytearray(protocol.LONGEST)
         self._slots: dict[int, Slot] = {}
-        self._lying: dict[int, tuple[bytes, list[torch.Tensor], list[int]]] = {}
-        self._kinds: tuple[int, list[Any]] = -1, []
-        self._form = b"", Layout((), 0)
+        self._inputs: dict[int, Inputs] = {}
+        self._outputs = Outputs()
         self._compute: Compute | None = None
         self._vendor: Vendor | None = None
         self._own: list[Path] = []
@@ -64,12 +63,12 @@ class Server(ABC):
 
     def serve(self) -> None:
         """Carry out orders until the other end is closed."""
-        while message := self._next():
+        while length := self._next():
             try:
-                if message[0] == protocol.CALL:
-                    self._answer(message)
-                elif message[0] == protocol.ORDER:
-                    self.tell(done=self._obey(json.loads(message[1:])))
+                if self._buffer[0] == protocol.CALL:
+                    self._answer()
+                elif self._buffer[0] == protocol.ORDER:
+                    self.tell(done=self._obey(json.loads(self._buffer[1:length])))
             except ProofmarkError as error:
                 self.tell(failed=str(error)[: LONGEST["reason"]])
             except Exception as error:  # noqa: BLE001 (vendors may raise anything)
@@ -92,15 +91,16 @@ class Server(ABC):
     def close_in(self, order: dict[str, Any], config: EffectiveConfig) -> None:
         """Put around this process what is to be around it, before it imports a vendor's code."""
 
-    def _next(self) -> bytes:
-        """The next message that is something to do; nothing at the end."""
+    def _next(self) -> int:
+        """Bytes of the next message that is something to do, which lies in the buffer; 0 at the end."""
         while True:
-            message, descriptors = self._received()
-            if not message or message[0] != protocol.SLOT:
-                return message
-            _, number, size = protocol.SLOT_FORM.unpack(message)
+            length, descriptors = self._received()
+            if not length or self._buffer[0] != protocol.SLOT:
+                return length
+            _, number, size = protocol.SLOT_FORM.unpack(self._buffer[:length])
             try:
                 self._slots[number] = slot = Slot(number, size, descriptors[0])
+                self._inputs[number] = Inputs(slot)
             finally:
                 os.close(descriptors[0])
             if self._vendor is not None and self._unregistered is None:
@@ -110,8 +110,8 @@ class Server(ABC):
                     self._unregistered = error
             self._channel.send(protocol.MAPPED_FORM.pack(protocol.MAPPED, number))
 
-    def _received(self) -> tuple[bytes, list[int]]:
-        """The next message and its descriptors; what says that a call comes soon is heeded here."""
+    def _received(self) -> tuple[int, list[int]]:
+        """Bytes of the next message, and its descriptors; what says that a call comes soon is heeded here."""
         left, into = SPINS, [self._buffer]
         while True:
             try:
@@ -121,78 +121,54 @@ class Server(ABC):
                 left -= 1
                 continue
             except ConnectionResetError:
-                return b"", []
-            message = bytes(self._buffer[:length])
-            if message == protocol.COMING:
+                return 0, []
+            if length and self._buffer[0] == protocol.SOON:
                 left = SOON_SPINS
                 continue
-            return message, list(array.array("i", b"".join(content for _, _, content in rights))) if rights else []
+            return length, list(array.array("i", b"".join(content for _, _, content in rights))) if rights else []
 
-    def _answer(self, message: bytes) -> None:
+    def _answer(self) -> None:
         """Run one batch: compute, wait for the device, lay the answer into its slot, and say so."""
-        _, source, target, length, number = protocol.CALL_FORM.unpack_from(message)
-        inputs = self._inputs(source, message[protocol.CALL_FORM.size :][:length])
-        batch = inputs[0].shape[0]
+        _, source, target, size, number = protocol.CALL_FORM.unpack_from(self._buffer)
+        form = self._buffer[protocol.CALL_FORM.size : protocol.CALL_FORM.size + size]
+        inputs, rows = self._inputs[source].take(form)
         assert self._compute is not None and self._vendor is not None
         self._check_registered()
         returned = self._compute(inputs)
         self._vendor.synchronize()
-        outputs, foo_seconds = self._checked(returned, batch)
-        form, layout = self._form
-        slot = self._slots[target]
+        laid = self._outputs.lay_alike(returned, rows, self._slots[target])
+        if laid is None:
+            laid = self._lay(returned, rows, self._slots[target], number)
+        self._channel.send(protocol.ANSWER_FORM.pack(protocol.ANSWER, number, returned[1]) + laid)
+
+    def _lay(self, returned: Any, rows: int, slot: Slot, number: int) -> bytes:
+        """Lay an answer after a look at it, into a larger slot if need be: its form.
+
+        Raises:
+            StepError: it is no answer.
+        """
+        try:
+            form, layout, outputs = self._outputs.look(returned, rows)
+        except StepError as error:
+            raise StepError(f"{error}{self._made_in}") from None
         if layout.size > slot.size:
             slot = self._larger(layout.size, number)
             self._check_registered()
         slot.lay(layout, outputs)
-        self._channel.send(protocol.ANSWER_FORM.pack(protocol.ANSWER, number, foo_seconds) + form)
+        return form
 
     def _check_registered(self) -> None:
         """What a vendor has raised over a slot's memory is told now: then the referee waited for something else."""
         if self._unregistered is not None:
             raise self._unregistered
 
-    def _checked(self, returned: Any, batch: int) -> tuple[list[torch.Tensor], float]:
-        """Outputs and foo_time, and in `_form` how they lie in a slot. What looks as the last answer did, as it most
-        often does, is looked at no further: all of this is under the referee's clock.
-
-        Raises:
-            StepError: it is no answer.
-        """
-        is_answer = type(returned) is tuple and [type(part) for part in returned] == [list, float]
-        if is_answer and self._kinds == (batch, _kinds(returned[0])):
-            seen: tuple[list[torch.Tensor], float] = returned
-            return seen
-        try:
-            outputs, foo_seconds = check_answer(returned, batch)
-        except StepError as error:
-            raise StepError(f"{error}{self._made_in}") from None
-        try:
-            form = written(outputs)
-        except ValueError as error:
-            raise StepError(f"the outputs have {error}") from None
-        self._kinds, self._form = (batch, _kinds(outputs)), (form, read_layout(form))
-        return outputs, foo_seconds
-
-    def _inputs(self, slot: int, text: bytes) -> list[torch.Tensor]:
-        """A batch's tensors, new ones for each call: an engine may change the form of those that it is given.
-
-        They are not made beforehand, when the last answer has been sent: where the referee goes on upon this very
-        processor, this process would come to that when the next call has been made, under the clock. What they share
-        is where they lie, and that too an engine may change: `share_memory_()` moves it.
-        """
-        form, lying, at = self._lying.get(slot, (b"", [], []))
-        if form != text or not lying or at != [tensor.data_ptr() for tensor in lying]:
-            lying = self._slots[slot].tensors(read_layout(text))
-            self._lying[slot] = text, lying, [tensor.data_ptr() for tensor in lying]
-        return [tensor.detach() for tensor in lying]
-
     def _larger(self, size: int, number: int) -> Slot:
         """A slot of that size, which the referee makes."""
         self._channel.send(protocol.LARGER_FORM.pack(protocol.LARGER, number, size))
-        message = self._next()
-        if not message:
+        length = self._next()
+        if not length:
             leave(0)
-        return self._slots[protocol.GO_ON_FORM.unpack(message)[1]]
+        return self._slots[protocol.GO_ON_FORM.unpack(self._buffer[:length])[1]]
 
     def tell(self, **content: Any) -> None:
         """Send words to the referee."""
@@ -249,13 +225,6 @@ class Server(ABC):
         self._own.append(found.directory)
         self._vendor = found.vendor
         return found, config
-
-
-def _kinds(outputs: list[Any]) -> list[Any]:
-    """As what plain tensors they lie in memory; False where one is no plain tensor."""
-    import torch
-
-    return [type(output) is torch.Tensor and (output.layout, output.dtype, output.shape) for output in outputs]
 
 
 def _device(vendor: Vendor, introduced: str) -> str:
