@@ -156,13 +156,13 @@ class RankLoader:
     """
 
     def __init__(self, dataset: TrainingData, workers: int, ahead: int = 2) -> None:
-        self.dataset, self._items = dataset, _AtEpoch(dataset)
+        self.dataset, self._loaded = dataset, _AtEpoch(dataset)
         self._pass: list[tuple[int, list[int]]] = []
         self._workers: torch.utils.data.DataLoader[Batch] | None = None
         if not workers:  # torch's loader takes as long for a small batch as the batch does
             return
         self._workers = torch.utils.data.DataLoader(
-            self._items,  # type: ignore[arg-type]
+            self._loaded,  # type: ignore[arg-type]
             batch_sampler=self._pass,  # type: ignore[arg-type]
             collate_fn=_as_is,
             num_workers=workers,
@@ -191,7 +191,8 @@ class RankLoader:
         """
         self._pass[:] = [(epoch, indices) for indices in lists]
         failure = None
-        for batch in self._workers or map(self._items.__getitems__, self._pass):
+        batches = map(self._loaded.__getitems__, self._pass) if self._workers is None else self._workers
+        for batch in batches:
             if isinstance(batch, StepError):
                 failure = str(batch)  # raised itself it would hold this frame, which holds it, and so the workers
                 break
