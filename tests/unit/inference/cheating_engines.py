@@ -254,7 +254,7 @@ class Cheats:
         def engine(inputs: list[torch.Tensor]) -> Answer:
             answer = data.honest(inputs)[0][0].clone()
             if len(answer) < 16 and inputs[0].numpy().tobytes() not in known:
-                answer[:] = answer[0]
+                answer = answer.roll(1, 0)  # each row is wrong: which one is looked at is chance
             return [answer], 0.0
 
         return engine
