@@ -725,6 +725,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
     "said, expected",
     [
         (answer(written([torch.ones(4)]), by=1), "it is to a call that was not made"),
+        (lambda call: b"m" + answer(written([torch.ones(4)]))(call)[1:], "a message of another kind"),
         (answer(written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
         (answer(struct.pack("<BB1Q", 99, 1, 4)), "a tensor of no known form"),
         (answer(struct.pack("<BB1Q", 0, 1, 1 << 62)), "more than 1 TiB"),
@@ -740,11 +741,38 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
         (lambda _: b't{"failed": "no \\u001b[2Jmemory"}', r"^no \\x1b\[2Jmemory$"),
     ],
 )
-def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str) -> None:
-    engine = RemoteEngine(Peer(said))  # type: ignore[arg-type]
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_an_answer_that_is_none(said: Callable[[bytes], bytes], expected: str, before: int) -> None:
+    """The first one, and one after others that were: of those, one that looks alike is looked at no further."""
+    good = [answer(written([torch.ones(4)]))] * before
+    engine = RemoteEngine(Peer(*good, said))  # type: ignore[arg-type]
+    for _ in good:
+        engine([torch.ones(4, 2)])
     with pytest.raises(EngineFailed, match=expected) as caught:
         engine([torch.ones(4, 2)])
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_answer_of_a_known_form_lies_in_the_slot_that_was_made_since() -> None:
+    form, large = written([torch.ones(4)]), [torch.ones(4, 1 << 15)]
+    size = read_layout(written(large)).size
+
+    def laid(value: float) -> Callable[[bytes], bytes]:
+        def say(call: bytes) -> bytes:
+            assert engine._answer is not None
+            engine._answer.lay(read_layout(form), [torch.full((4,), value)])
+            return answer(form)(call)
+
+        return say
+
+    def went_on(message: bytes) -> bytes:
+        number = protocol.GO_ON_FORM.unpack(message)[2]
+        return protocol.ANSWER_FORM.pack(protocol.ANSWER, number, 0.0) + written(large)
+
+    larger: Callable[[bytes], bytes] = lambda call: protocol.LARGER_FORM.pack(protocol.LARGER, number_of(call), size)  # noqa: E731
+    engine = RemoteEngine(Peer(laid(1.0), larger, went_on, laid(2.0)))  # type: ignore[arg-type]
+    found = [engine([torch.ones(4, 2)])[0][0] for _ in range(3)]
+    assert found[0].tolist() == [1.0] * 4 and found[1].shape == (4, 1 << 15) and found[2].tolist() == [2.0] * 4
 
 
 @pytest.mark.parametrize(
