@@ -4,11 +4,12 @@ Each inference case is run N times (10), a training case N times (3): with the m
 process that keeps a core busy. The core throughput of every PASS must lie within 5 % of the median of the quiet ones;
 what lies elsewhere must say AMBIGUOUS or ERROR. Of the quiet runs at most one in twenty may say AMBIGUOUS.
 
-Before each session the machine's own speed is measured with a fixed computation on all cores; and before and after,
-that of a hand-written loop over the same model, compiled as the suite has it. A virtual machine may have two
-speeds: its host moves its processors to where they share a cache or don't, or two of them to one core. A figure is not
-wrong that lies where the hand-written loop was right before or after, again within 5 %, nor is a run AMBIGUOUS in vain
-that began or ended with the loop elsewhere; the table counts both by themselves.
+Before each session the machine's own speed is measured with a fixed computation on all cores, and that of a
+hand-written loop over the same model, compiled as the suite has it. After it the loop is measured as the session was:
+as many rounds of as many seconds, which must not scatter by more, anew as often where they do. A virtual machine may
+have several speeds: its host moves its processors to where they share a cache or don't, two of them to one core, or
+another's to the other half of one. A figure is not wrong that lies between where the loop was before and after, again
+within 5 %; and on a machine where loops by hand are unsteady too, one in twenty is counted beyond as many as those.
 """
 
 from __future__ import annotations
@@ -24,21 +25,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.by_hand import Times, config_of, hand_written, seeded_model
+from benchmarks.repeated import Hand, Loops, Result, judge, shown
 from benchmarks.training import by_hand as train_by_hand
 from benchmarks.training import config_of as config_of_training
 from proofmark.errors import UsageError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.steps.export import export_onnx
+from proofmark.inference.timing.measure import REPETITIONS
 from proofmark.process.lifetime import die_with_parent
 from proofmark.process.memory import keep_freed
+from proofmark.training.logs.pace import PARTS
 from proofmark.training.outcome.record import TrainingRecord
 from suites.inference.test_bert import TestBert
 from suites.inference.test_resnet50 import TestResNet50
@@ -54,34 +57,12 @@ VENDOR, COMPILER = "cpu", "onnxruntime"
 """What a session without options has."""
 TRAINING = ("bert", "1x1")
 TRAINED = f"training {TRAINING[0]}"
-WITHIN = 0.05
-HONEST = {"PASS", "AMBIGUOUS", "ERROR"}
 SPIN = "while True: pass"
 SLICE, SLICES, SIZE = 0.05, 10, 192
 """Seconds of a look at the machine's speed, how many looks, and the edge of the matrices."""
 
 BY_HAND, STEPS = 1.0, 40
-"""Seconds of the hand-written loop's compute, before and after a session; and steps of one that trains."""
-
-Hand = Callable[[], float]
-"""Has such a loop run: items per second."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One session of one case: its verdict, and the core throughput that it printed or would have.
-
-    Attributes:
-        pace: of the machine, products per second right before.
-        hand: items per second of the hand-written loop, right before and right after.
-    """
-
-    case: str
-    busy: bool
-    kind: str
-    core: float | None
-    pace: float
-    hand: tuple[float, float]
+"""Seconds of the hand-written loop's compute before a session; and steps that one that trains has at least."""
 
 
 def main() -> None:
@@ -97,7 +78,7 @@ def main() -> None:
                 for number in range(max(arguments.runs, arguments.trainings)):
                     results += [_inference(case, busy, loops[case]) for case in CASES if number < arguments.runs]
                     results += [_training(busy, loops[TRAINED])] if number < arguments.trainings else []
-    raise SystemExit(_judge(results))
+    raise SystemExit(judge(results))
 
 
 @contextlib.contextmanager
@@ -122,7 +103,7 @@ def _trained_by_hand() -> Iterator[Hand]:
     """The training case's steps, in a process that trains only when asked."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin) as pool:
-        yield lambda: pool.submit(_steps_by_hand).result()
+        yield lambda seconds: pool.submit(_steps_by_hand, seconds).result()
 
 
 def _begin() -> None:
@@ -130,17 +111,21 @@ def _begin() -> None:
     keep_freed()  # as a rank does
 
 
-def _steps_by_hand() -> float:
-    case = TestBertTraining()
-    config = config_of_training(case, STEPS)
-    samples: int = STEPS * config.global_batch_size
-    return samples / train_by_hand(case, config, STEPS)
+def _steps_by_hand(seconds: float) -> float:
+    """More steps each time, until they take so long."""
+    case, steps = TestBertTraining(), STEPS
+    while True:
+        config = config_of_training(case, steps)
+        took = train_by_hand(case, config, steps)
+        if took >= seconds:
+            return float(steps * config.global_batch_size / took)
+        steps = 1 + int(steps * 1.1 * seconds / took)
 
 
-def _rate(one_pass: Callable[[], Times], items: int) -> float:
+def _rate(one_pass: Callable[[], Times], items: int, least: float) -> float:
     one_pass()  # cores and caches are still another's
     seconds, passes = 0.0, 0
-    while seconds < BY_HAND:
+    while seconds < least:
         seconds += one_pass()[1]
         passes += 1
     return passes * items / seconds
@@ -183,30 +168,31 @@ def _products(matrix: torch.Tensor) -> float:
 
 
 def _inference(case: str, busy: bool, loop: Hand) -> Result:
-    pace, before = _pace(), loop()
+    pace, before = _pace(), loop(BY_HAND)
     with _session("suites/inference", case) as folder:
-        hand = before, loop()
         try:
             record = RunRecord.load(folder / "inference" / case / "record.json")
         except UsageError as error:
-            return _shown(Result(case, busy, f"no record: {error}", None, pace, hand))
-        measured = record.measured()
-        kind = str(record.verdict.kind) if record.verdict else "no verdict"
-        return _shown(Result(case, busy, kind, measured.core.value if measured else None, pace, hand))
+            return shown(Result(case, busy, f"no record: {error}", None, pace, before, Loops((), steady=True)))
+    config, measured = record.config, record.measured()
+    after = Loops.timed(loop, config["repeat"], config["min_seconds"], REPETITIONS)
+    kind = str(record.verdict.kind) if record.verdict else "no verdict"
+    return shown(Result(case, busy, kind, measured.core.value if measured else None, pace, before, after))
 
 
 def _training(busy: bool, loop: Hand) -> Result:
     case, scale = TRAINING
-    pace, before = _pace(), loop()
+    pace, before = _pace(), loop(BY_HAND)
     with _session("suites/training", f"{case} and {scale}") as folder:
-        hand = before, loop()
         try:
             record = TrainingRecord.load(folder / "training" / case / scale / "record.json")
         except UsageError as error:
-            return _shown(Result(TRAINED, busy, f"no record: {error}", None, pace, hand))
-        core = record.rates.get("pure_compute")
-        kind = str(record.verdict.kind) if record.verdict else "no verdict"
-        return _shown(Result(TRAINED, busy, kind, core.value if core else None, pace, hand))
+            return shown(Result(TRAINED, busy, f"no record: {error}", None, pace, before, Loops((), steady=True)))
+    core = record.rates.get("pure_compute")
+    part = max(run.samples or 0 for run in record.runs) / core.value / PARTS if core else BY_HAND
+    kind = str(record.verdict.kind) if record.verdict else "no verdict"
+    after = Loops.timed(loop, PARTS, part, repetitions=0)
+    return shown(Result(TRAINED, busy, kind, core.value if core else None, pace, before, after))
 
 
 @contextlib.contextmanager
@@ -216,78 +202,6 @@ def _session(suite: str, selected: str) -> Iterator[Path]:
         command = [sys.executable, "-m", "pytest", suite, "-k", selected, "-q", "--results-dir", results]
         subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
         yield Path(results) / "latest"
-
-
-def _shown(result: Result) -> Result:
-    core = f"{result.core:10.4g}" if result.core is not None else f"{'-':>10}"
-    hand = f"by hand {result.hand[0]:.4g} before, {result.hand[1]:.4g} after"
-    pace = f"{core}   {result.kind:10} the machine's own speed: {result.pace:.0f}, {hand}"
-    print(f"{result.case:18} {'busy' if result.busy else 'quiet':6} {pace}", flush=True)
-    return result
-
-
-@dataclass(frozen=True)
-class Medians:
-    """Of a case's quiet runs: the core throughput of those that passed, and the hand-written loop's."""
-
-    core: float | None
-    hand: float
-
-    @classmethod
-    def of(cls, quiet: Sequence[Result]) -> Medians:
-        """They are there before anything is judged by them."""
-        passed = [result.core for result in quiet if result.kind == "PASS" and result.core]
-        hands = [hand for result in quiet for hand in result.hand]
-        return cls(statistics.median(passed) if passed else None, statistics.median(hands))
-
-    def core_of(self, result: Result) -> float | None:
-        """Its core throughput over the median, if it passed."""
-        return result.core / self.core if result.kind == "PASS" and result.core and self.core else None
-
-    def is_beside(self, result: Result) -> bool:
-        """Whether it passed with a figure that is not the median's."""
-        ratio = self.core_of(result)
-        return ratio is not None and abs(ratio - 1) > WITHIN
-
-    def moved(self, result: Result) -> bool:
-        """Whether the loop was elsewhere, before or after it."""
-        return any(abs(hand / self.hand - 1) > WITHIN for hand in result.hand)
-
-    def is_explained(self, result: Result) -> bool:
-        """Whether such a figure lies where the loop was."""
-        ratio, hands = self.core_of(result), [hand / self.hand for hand in result.hand]
-        return ratio is not None and min(hands) * (1 - WITHIN) <= ratio <= max(hands) * (1 + WITHIN)
-
-
-def _judge(results: list[Result]) -> int:
-    """The table of what was printed against the median of the quiet passes; 1 where a figure lies beside it."""
-    wrong = in_vain = 0
-    titles = f"{'core of PASS':18} {'by hand, over medians':22} {'beside':>6} {'of these with the loop':>22}"
-    print(f"\n{'case':18} {'':6} {'PASS':>5} {'AMBIGUOUS':>10} {'other':>6}   {titles}")
-    for case in dict.fromkeys(result.case for result in results):
-        medians = Medians.of([result for result in results if result.case == case and not result.busy])
-        for busy in (False, True):
-            these = [result for result in results if result.case == case and result.busy == busy]
-            count = [sum(r.kind == kind for r in these) for kind in ("PASS", "AMBIGUOUS")]
-            beside = [result for result in these if medians.is_beside(result)]
-            explained = sum(map(medians.is_explained, beside))
-            wrong += len(beside) - explained + sum(r.kind not in HONEST for r in these)
-            in_vain += sum(r.kind == "AMBIGUOUS" and not busy and not medians.moved(r) for r in these)
-            cores = [ratio for r in these if (ratio := medians.core_of(r)) is not None]
-            hands = [hand / medians.hand for r in these for hand in r.hand]
-            row = f"{count[0]:5} {count[1]:10} {len(these) - sum(count):6}   {_range(cores):18} {_range(hands):22}"
-            print(f"{case:18} {'busy' if busy else 'quiet':6} {row} {len(beside):6} {explained:22}")
-    quiet = [result for result in results if not result.busy]
-    paces = [result.pace for result in quiet]
-    print(f"the machine's own speed before the quiet runs: {min(paces) / max(paces):.3f} to 1 of its best")
-    ambiguous, share = sum(r.kind == "AMBIGUOUS" for r in quiet), in_vain / len(quiet)
-    print(f"quiet runs that were AMBIGUOUS: {ambiguous} of {len(quiet)}, {share:.1%} beside a loop that had not moved")
-    print(f"figures that were wrong: {wrong}")
-    return 1 if wrong or share > 1 / 20 else 0
-
-
-def _range(ratios: list[float]) -> str:
-    return f"{min(ratios):.3f} to {max(ratios):.3f}" if ratios else "none"
 
 
 if __name__ == "__main__":
