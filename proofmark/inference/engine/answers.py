@@ -1,4 +1,4 @@
-"""Answers of one form: where an engine's process lays them, and copies in memory of this process alone."""
+"""Answers where an engine's process lays them, by their forms, and copies in memory of this process alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 FORM = protocol.ANSWER_FORM.size
 """Where an answer's form begins in its message."""
+
+KNOWN = 4
+"""Forms of answers that are known at once: a pass ends with a smaller batch."""
 
 READY, MOST = 64, 1 << 20
 """Copies for which there is memory at once, at most, and bytes of that: for twice as many copies each time. Of larger
@@ -61,3 +64,29 @@ class Answers:
         content, tensors = self._ready.pop()
         content[:] = self._lying
         return tensors
+
+
+class Forms:
+    """Answers of the forms that came last, all in one slot.
+
+    Attributes:
+        last: those of the last one's form; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.last: Answers | None = None
+        self._known = dict[bytes, Answers]()
+
+    def of(self, message: bytes, slot: Slot) -> Answers:
+        """Those of the form of this message, which is not the last one's.
+
+        Raises:
+            ValueError: it has no form, or the slot is too small.
+        """
+        if self.last is not None:
+            self.last.put_aside()
+        self.last = self._known.get(message[FORM:])
+        if self.last is None:
+            self.last = Answers(message, slot)
+            self._known = dict([*self._known.items(), (self.last.form, self.last)][-KNOWN:])
+        return self.last

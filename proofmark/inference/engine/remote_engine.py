@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 from proofmark.inference.engine import protocol
-from proofmark.inference.engine.answers import FORM, Answers
+from proofmark.inference.engine.answers import FORM, Answers, Forms
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
 from proofmark.inference.engine.replies import Made, content_of
 from proofmark.measuring.window import Apart
@@ -35,9 +35,6 @@ FIRST_ANSWER = 1 << 16
 
 AHEAD = 8
 """Batches that may lie in shared memory before they are asked about, or after."""
-
-FORMS = 4
-"""Forms of answers that are known at once: a pass ends with a smaller batch."""
 
 UNSEEN = 16 << 20
 """Bytes from which on a batch is laid while the engine's process rests: a thread of it that watches the memory could
@@ -78,8 +75,7 @@ class RemoteEngine(Apart):
         self._process, self._owner = process, threading.get_ident()
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
-        self._answers: Answers | None = None
-        self._known = dict[bytes, Answers]()
+        self._forms = Forms()
         self.isolation = Isolation()
         self.trees = (process.pid,) if process.isolation is not None else ()
         self.foo_time_reason: str | None = None
@@ -128,8 +124,8 @@ class RemoteEngine(Apart):
         owned = threading.get_ident() == self._owner
         if owned:
             self._answer = self._answer or self._pool.make(FIRST_ANSWER)
-            if self._answers is not None:
-                self._answers.prepare()
+            if self._forms.last is not None:
+                self._forms.last.prepare()
             self._process.awake()
         if isinstance(inputs, Placed):
             return self._ready(inputs) if owned else inputs
@@ -169,7 +165,7 @@ class RemoteEngine(Apart):
         call, placed.call = placed.call, None
         if call is None or call.answer != self._answer.number:
             call = self._call(placed)
-        process, answers = self._process, self._answers
+        process, answers = self._process, self._forms.last
         length, said = process.exchange(call.message), process.buffer
         alike = answers is not None and length == answers.length and said.startswith(answers.form, FORM)
         if answers is None or not alike or said[0] != protocol.ANSWER:
@@ -185,16 +181,10 @@ class RemoteEngine(Apart):
         try:
             if message[0] != protocol.ANSWER:
                 message = self._unready(message, number)
-            if self._answers is not None:
-                self._answers.put_aside()
-            self._answers = self._known.get(message[FORM:])
-            if self._answers is None:
-                assert self._answer is not None
-                self._answers = Answers(message, self._answer)
-                self._known = dict([*self._known.items(), (message[FORM:], self._answers)][-FORMS:])
+            assert self._answer is not None
+            return self._forms.of(message, self._answer)
         except (ValueError, struct.error) as error:
             raise _invalid(error) from None
-        return self._answers
 
     def _ready(self, placed: Placed) -> Placed:
         """The batch with its next call, which nobody could know beforehand."""
@@ -285,7 +275,7 @@ class RemoteEngine(Apart):
         if given != number or not self._answer.size < size <= MOST_BYTES:
             raise ValueError(f"asks for a slot of {size} bytes")
         self._answer = self._pool.make(size)
-        self._answers, self._known = None, {}  # the next one lies in another slot
+        self._forms = Forms()  # the next one lies in another slot
         self._process.send(protocol.GO_ON_FORM.pack(protocol.GO_ON, self._answer.number, number))
         return self._process.receive()
 
