@@ -68,12 +68,13 @@ class Stepper:
         Args:
             shares: of this rank, one for each micro-batch.
             batches: theirs.
-            alive: called before each micro-batch.
+            alive: called before each micro-batch but the first.
             recorder: is shown the gradients.
         """
         losses = []
         for number, (batch, weight) in enumerate(zip(batches, self._weights(shares, batches), strict=True), 1):
-            alive()
+            if number > 1:
+                alive()
             losses.append(self._micro_step(batch, weight, last=number == len(shares)))
         if recorder is not None:
             self._scaler.unscale_(self.optimizer)

@@ -157,7 +157,7 @@ class Trainer:
             self.goal.count(self, model)
             if config.host.weights is not None:
                 self.log.write("weights", **identify(model, config.host.weights).model_dump())
-        self._batches = self.data.train.order
+        self._batches, self._interval = self.data.train.order, config.eval_interval_samples
         steps = self._batches.steps(config.max_epoch, config.max_samples_termination)
         self.stepper = Stepper(self.case, config, place, self._adapter, model, steps)
         self.model = self.stepper.model
@@ -224,7 +224,7 @@ class Trainer:
 
     def _due(self, before: int, epoch_ended: bool) -> bool:
         """Whether to evaluate: after each epoch, or where a step has passed the interval between two evaluations."""
-        interval = self.config.eval_interval_samples
+        interval = self._interval
         return self.position.samples // interval > before // interval if interval else epoch_ended
 
     def _evaluate(self) -> Evaluated:
