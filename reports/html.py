@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from proofmark.atomic_file import write_atomically
 from proofmark.record.envelope import CaseRecord
@@ -121,7 +121,13 @@ def _environment(folder: Path) -> Environment:
     )
     made.globals |= {"text": text, "provenance": provenance}
     made.globals |= {"check_figure": check_figure, "check_bound": check_bound}
+    made.filters["breakable"] = _breakable
     return made
+
+
+def _breakable(name: str) -> Markup:
+    """A name that a narrow column breaks between its words, where it must."""
+    return Markup("_<wbr>").join(map(escape, name.split("_")))
 
 
 def _drawn(suite: Suite | None, view: View[CaseRecord]) -> dict[str, str]:

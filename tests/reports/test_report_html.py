@@ -84,6 +84,11 @@ def test_a_failed_step_shows_its_reason_and_traceback(records):
     assert "· not reached" in shown
 
 
+def test_a_name_in_the_table_is_broken_between_its_words(make_record):
+    page = page_of([make_record(item="long_sequence")])
+    assert re.search(r'data-name="core[^"]*"><span>[0-9.± ]+ long_<wbr>sequences/s', page)
+
+
 def test_a_missing_figure_has_a_footnote(records):
     page = page_of([records["one_round"]])
     assert "–<sup>2</sup>" in page
