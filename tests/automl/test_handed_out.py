@@ -110,6 +110,19 @@ def test_no_trial_makes_its_journal_unreadable(tmp_path: Path, others: dict[str,
     assert events_with(tmp_path / "search", end)[-1]["event"] == "trial_end"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [({"samples": 7}, "images"), ({"samples_evaluated": 1e29}, "evaluated"), ({"metric": 1.5}, "accuracy")],
+)
+def test_what_no_trial_comes_to_fails_it_alone(tmp_path: Path, wrong: dict[str, Any], reason: str) -> None:
+    """The journal is whole: it is refused before it is written there."""
+    told(tmp_path, 2, (200, 30), evaluation=[{**TOTALS, "samples": 300, "metric": LONG, "took_seconds": LONG, **wrong}])
+    end = outcome(tmp_path, 3, succeeded=True, hung=None)
+    assert (end["status"], end["epochs"]) == ("failed", [])
+    assert f"what it tells can't be: epochs.3.{reason}" in end["reason"]
+    assert events_with(tmp_path / "search", end)[-1]["event"] == "trial_end"
+
+
 def test_the_longest_honest_trial_fits_into_a_line(tmp_path: Path) -> None:
     epochs = 10_000
     told(tmp_path, epochs, (100 * epochs, 10 + 10 * epochs))
@@ -117,7 +130,7 @@ def test_the_longest_honest_trial_fits_into_a_line(tmp_path: Path) -> None:
     assert end["reason"] is None and len(end["epochs"]) == epochs + 1
     widest = {"clock": (1 << 63) - 1, "images": 1_281_167, "evaluated": 1_281_167, "loss": -LONG, "accuracy": LONG}
     end["epochs"] = [epoch | widest | {"seconds": 1e5 + LONG} for epoch in end["epochs"]]
-    assert held.within_a_line(end) is end, "whatever its numbers are"
+    assert held.as_an_end(end) is end, "whatever its numbers are"
     (last,) = events_with(tmp_path / "search", end)[-1:]
     assert last["event"] == "trial_end" and len(last["epochs"]) == epochs + 1
 

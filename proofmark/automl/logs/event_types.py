@@ -165,8 +165,9 @@ class TrialData(Fields):
     evaluated: Digest
 
 
-class _TrialEnd(_Linked):
-    trial: Number
+class Outcome(Fields):
+    """What a trial came to, by what it left."""
+
     status: Literal["finished", "failed", "stopped"]
     reason: Text | None
     accuracy: Share | None
@@ -182,6 +183,10 @@ class _TrialEnd(_Linked):
     log_sha256: Digest | None
     train_seconds: Seconds
     data: NotRequired[TrialData | None]
+
+
+class _TrialEnd(_Linked, Outcome):
+    trial: Number
 
 
 class DataItems(Fields):

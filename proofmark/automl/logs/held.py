@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.logs.event_types import HANDED_EVENTS
+from pydantic import TypeAdapter, ValidationError
+
+from proofmark.automl.logs.event_types import HANDED_EVENTS, Outcome
 from proofmark.automl.trial.spec import HANDED_OUT
+from proofmark.plain_json import first_of
 from proofmark.record.events.log import LONGEST, Event, read_events
 from proofmark.record.parts import Check
 from proofmark.training.outcome.checks import DEVIATIONS, metric_bound
@@ -17,6 +20,8 @@ EVALUATIONS = "evaluated as often as it may be"
 TRAINED = "trains on what it is handed"
 EVALUATED = "evaluated on what it is handed"
 CHOSEN = "as good as it was chosen for"
+
+_OUTCOME = TypeAdapter(Outcome).validator
 
 MOST = LONGEST // 2
 """Bytes of what a trial may come to in a search's journal, whose own reader takes twice as many in a line."""
@@ -41,17 +46,28 @@ def _no_more(name: str, said: int, given: int, what: str) -> Check:
     return Check(name, said <= given, float(said), float(given), f"it tells of {said} {what} {given}")
 
 
-def within_a_line(end: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a `trial_end` that a line of the journal has room for: others' code said most of them."""
-    said = len(json.dumps(end))
-    if said <= MOST:
+def as_an_end(end: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a `trial_end` that the journal has room for, and its reader takes: others' code said most of them."""
+    if (reason := _too_long(end) or _unfit(end)) is None:
         return end
-    reason = f"what came of it would be {said} bytes in the journal, of which {MOST} may be"
     kept = [check for check in end["checks"] if check["name"] in (EVALUATIONS, TRAINED, EVALUATED)]
     energy = {"joules": None, "reason": reason}
     nothing = dict.fromkeys(("accuracy", "stopped_early", "isolation", "host"))
     lists = {"epochs": [], "dtypes": [], "checks": kept}
     return {**end, **nothing, **lists, "status": "failed", "reason": reason, "energy": energy}
+
+
+def _too_long(end: Mapping[str, Any]) -> str | None:
+    said = len(json.dumps(end))
+    return f"what came of it would be {said} bytes in the journal, of which {MOST} may be" if said > MOST else None
+
+
+def _unfit(end: Mapping[str, Any]) -> str | None:
+    try:
+        _OUTCOME.validate_python(end)
+    except ValidationError as error:
+        return f"what it tells can't be: {first_of(error)}"
+    return None
 
 
 def as_good_as_told(metric: str, claimed: float, found: Mapping[str, Any], precision: str) -> Check:

@@ -36,7 +36,7 @@ def outcome(folder: Path, asked: int, succeeded: bool, hung: str | None, ahead: 
     own = [*held.checks(told, asked, handed := held.handed_out(folder))]
     reason = hung or _failure(folder, succeeded, read) or _unfounded(own, handed)
     end = _came_to(read, reason, told[: asked + 1], own)
-    return held.within_a_line(end | {"log_sha256": digest_of_log(folder)})
+    return held.as_an_end(end | {"log_sha256": digest_of_log(folder)})
 
 
 def unreadable(error: OSError) -> dict[str, Any]:
