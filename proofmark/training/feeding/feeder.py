@@ -113,6 +113,8 @@ class Feeder:
         _, epoch, first = words.BEGIN_FORM.unpack(message)
         if (epoch or first) and not self._resumed:
             raise ValueError(f"it begins at batch {first} of epoch {epoch} without a checkpoint")
+        if epoch > self._plan.epochs or first > len(self._plan.order):
+            raise ValueError(f"it begins at batch {first} of epoch {epoch}, which the plan does not have")
         self._counts.begin_at(epoch, first)
         self._begun = True
 

@@ -24,6 +24,9 @@ from proofmark.record.events.types import (
 from proofmark.record.parts import Check, Identity
 from proofmark.wall.isolation import Isolation
 
+Steps = Annotated[int, Field(ge=0, lt=1 << 40)]
+"""More than a training has: times the samples of one, it is a number of 64 bits yet."""
+
 
 class _Rank(Typed):
     rank: Count
@@ -65,7 +68,7 @@ class _Adapted(Typed):
 
 
 class _TrainBegin(Typed):
-    steps: Count
+    steps: Steps
     samples: Count
     train_seconds: NotRequired[Seconds]
     compute_seconds: NotRequired[Seconds]
@@ -83,7 +86,7 @@ class _Communication(TypedDict):
 
 class _Totals(Typed):
     epoch: Count
-    step: Count
+    step: Steps
     samples: Count
     train_seconds: Seconds
     data_seconds: Seconds
@@ -95,10 +98,17 @@ class _Totals(Typed):
 
 
 class _Steps(_Totals):
-    first: Count
+    first: Steps
     losses: Annotated[list[float | None], Field(min_length=1)]
     learning_rate: float
     total_steps: Count
+
+
+def _end_at_its_step(event: dict[str, Any]) -> dict[str, Any]:
+    if event["first"] + len(event["losses"]) - 1 != event["step"]:
+        losses = f"{len(event['losses'])} losses from step {event['first']} on"
+        raise ValueError(f"{losses} do not end at step {event['step']}")
+    return event
 
 
 _Others = Annotated[dict[Annotated[str, Field(max_length=256)], float | None], Field(max_length=64)]
@@ -119,7 +129,7 @@ class _TrainEnd(_Totals):
 
 
 class _Step(Typed):
-    step: Count
+    step: Steps
 
 
 class _Confirmation(_Step):
@@ -148,7 +158,7 @@ RANK_KINDS: dict[str, Any] = {
     "init_end": Typed,
     "train_begin": _TrainBegin,
     "epoch_begin": _Epoch,
-    "steps": _Steps,
+    "steps": Annotated[_Steps, AfterValidator(_end_at_its_step)],
     "pace": _Totals,
     "evaluation": _Evaluation,
     "check": Annotated[Typed, fits(Check), AfterValidator(_said_in_a_line)],
