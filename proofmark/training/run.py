@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from proofmark.launch.job import Handle, Launcher
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
-from proofmark.rules.config import Resolution
+from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
 from proofmark.training.case import TrainingCase
@@ -68,7 +68,7 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
     config = resolution.config
     each = config.train_batch_size
     if each is None:
-        return resolution
+        return replace(resolution, problems=(*resolution.problems, *_parts_of_nothing(config, scale, path)))
     together = each * scale.world * config.gradient_accumulation_steps
     asked = any(override.key == "global_batch_size" for override in config.overrides)
     if together == config.global_batch_size:
@@ -86,6 +86,15 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
         overrides=(*config.overrides, settled),
     )
     return replace(resolution, config=changed)
+
+
+def _parts_of_nothing(config: EffectiveConfig, scale: Scale, path: str) -> Iterator[Problem]:
+    """That a process would have more micro-batches in a step than samples."""
+    parts, samples = config.gradient_accumulation_steps, config.global_batch_size
+    most = max(1, samples // scale.world)
+    if parts > most:
+        each = f"a global batch of {samples} has no more than {most} for each of {scale.world} processes"
+        yield Problem(path, "gradient_accumulation_steps", f"{parts}: {each}")
 
 
 class ScaleRun(LoggedRun[TrainingRecord]):
