@@ -36,7 +36,7 @@ class ContentionMeter:
         self._cores, self._usable = _places(_usable(self._roots[0])), _usable_by(self._roots[:1])
         self._begun = time.monotonic()
         self._busy, self._stolen = _machine(self._cores)
-        self._ours = sum(map(_of_tree, self._roots))
+        self._ours, self._beside = sum(map(_of_tree, self._roots)), self._of_others_here()
 
     def seen(self) -> Contention:
         """Shares of the cores since the meter was made. What a host takes of a virtual machine is among the others'."""
@@ -48,10 +48,16 @@ class ContentionMeter:
         return Contention(
             others=_share(others, capacity),
             stolen=_share(stolen, capacity),
+            beside=_share(self._of_others_here() - self._beside, capacity),
             idle=_share(capacity - busy, capacity),
             clock_mhz=clock_mhz(),
             beyond=self._beyond(),
         )
+
+    def _of_others_here(self) -> float:
+        """Seconds of what the session has started that neither leads it nor is timed here."""
+        session, *apart = map(_tree, self._roots)
+        return _seconds(session - _tree(os.getpid()).union(self._roots[:1], *apart))
 
     def _beyond(self) -> tuple[int, ...]:
         """Cores that something of the session may use, and the session itself may not."""
@@ -66,7 +72,7 @@ def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
         return None
     mean = {
         name: sum(seconds * getattr(seen, name) for seconds, seen in parts) / total
-        for name in ("others", "stolen", "idle")
+        for name in ("others", "stolen", "beside", "idle")
     }
     clocks = [seen.clock_mhz for _, seen in parts if seen.clock_mhz is not None]
     beyond = sorted({core for _, seen in parts for core in seen.beyond})
@@ -120,9 +126,13 @@ def _machine(cores: Sequence[int]) -> tuple[float, float]:
 
 
 def _of_tree(root: int) -> float:
-    """Of a process's tree, and of those that it has waited for: none is lost when it is waited for."""
+    return _seconds(_tree(root))
+
+
+def _seconds(processes: Iterable[int]) -> float:
+    """Of processes, and of those that they have waited for: none is lost when it is waited for."""
     seconds = 0.0
-    for pid in _tree(root):
+    for pid in processes:
         with contextlib.suppress(psutil.Error):  # gone just now
             seconds += sum(psutil.Process(pid).cpu_times()[:4])
     return seconds

@@ -123,6 +123,9 @@ class Contention(Part):
 
     others: Share = Field(description="taken by what the session did not start, a virtual machine's host included")
     stolen: Share = Field(description="the part that a virtual machine's host took")
+    beside: Share = Field(
+        default=0.0, description="taken by what the session has started beside what is timed: the case's monitor"
+    )
     idle: Share
     clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")
     beyond: tuple[Annotated[int, Field(ge=0)], ...] = Field(

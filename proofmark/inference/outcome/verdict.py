@@ -28,6 +28,7 @@ from proofmark.verdict.stages import (
     missing_identity,
     missing_utilisation,
     parts_left_out,
+    slowed_by_its_monitor,
     wrong_flops,
 )
 
@@ -246,7 +247,10 @@ def _noise(record: RunRecord) -> list[str]:
 
 def _beyond_its_cores(record: RunRecord) -> list[str]:
     measured = record.measured()
-    return beyond_its_cores(contention_in(measured.rounds)) if measured else []
+    found = beyond_its_cores(contention_in(measured.rounds)) if measured else []
+    for name, each in (("framework", record.framework), ("engine", record.engine)):
+        found += slowed_by_its_monitor(contention_in(each.rounds) if each else None, f"{name}: ")
+    return found
 
 
 def _longer(measured: Measurement) -> str:

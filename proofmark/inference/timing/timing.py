@@ -23,6 +23,7 @@ from proofmark.measuring.window import (
     FOO_TIME_EXPECTED,
     Apart,
     Compute,
+    Rests,
     foo_time_declared,
     run_window,
     share_memory,
@@ -109,6 +110,8 @@ class Timing:
 
     def load(self) -> None:
         """The loader alone, right before a timed round, so that a machine that slows down slows both."""
+        if isinstance(self._compute, Rests):
+            self._compute.rest()  # whatever it did meanwhile would slow the loader down
         with one_thread(), self._bench.running_on():
             items, seconds = loader_round(self._bench.loader, self._least_seconds)
         attempt = self._bench.attempt

@@ -90,6 +90,18 @@ def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
     assert all(event["seconds"] >= 0.1 for event in case.events("loader"))
 
 
+def test_a_target_rests_while_the_loader_is_timed(tmp_path: Path) -> None:
+    """Whatever it did meanwhile would slow down what is not its own."""
+    case, rested = Measured(tmp_path), list[int]()
+
+    def target(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        return engine(inputs)
+
+    vars(target)["rest"] = lambda: rested.append(len(case.events("loader")))
+    measure(case.bench, "engine", target, 3)
+    assert rested == [0, 1, 2]
+
+
 def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: Path) -> None:
     """However long one takes: the vendor chooses how large they are."""
     case = Measured(tmp_path, min_seconds=0.001)

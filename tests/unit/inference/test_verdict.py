@@ -103,6 +103,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "several passes": {"engine": measurement(*[{"items": 700, "passes": 7}] * 3)},
     "a batch that was filled up": {"engine": measurement(*[{"items": 704, "filled": 4, "passes": 7}] * 3)},
     "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
+    "a monitor that reads and sleeps": {"engine": beside(others=0.0, beside=0.04, idle=0.0)},
     "others take next to nothing": {"engine": beside(others=0.0099, idle=0.0)},
     "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
     "whole above the loader, where the case's rates may be far apart": {
@@ -130,6 +131,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a negative MFU": ({"utilisation": Utilisation(mfu=-3.0)}, "ERROR", "is not above 0"),
     "a damaged log": ({"corrupt_lines": 2}, "ERROR", "2 lines of the event log are damaged"),
     "only some tests": ({"partial": True}, "INSUFFICIENT", "only some tests"),
+    "a monitor that slows the framework": (
+        {"framework": beside(others=0.0, beside=0.4, idle=0.0)},
+        "ERROR",
+        "framework: the case's monitor took 40.0% of the cores",
+    ),
+    "a monitor that slows the engine": (
+        {"engine": beside(others=0.0, beside=0.06, idle=0.9)},
+        "ERROR",
+        "engine: the case's monitor took 6.0% of the cores",
+    ),
     "a part that misses the target": (
         {"partial": True, "engine": None, "accuracy": accuracy(framework_fp32=0.9, framework=None, engine=None)},
         "FAIL_ACCURACY",

@@ -95,6 +95,27 @@ def test_a_helper_that_was_forked_twice_in_an_engines_group_is_none_of_the_other
             started.communicate()
 
 
+def test_what_a_session_has_started_beside_what_is_timed_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a case's monitor, of which the case's process knows nothing."""
+    session, spin = os.getpid(), [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(spin) as timed:
+        try:
+            monkeypatch.setattr("os.getpid", lambda: timed.pid)
+            assert _beside(ContentionMeter(session)) < 0.1
+            with subprocess.Popen(spin) as monitor:
+                try:
+                    assert _beside(ContentionMeter(session)) > 0.2
+                finally:
+                    monitor.kill()
+        finally:
+            timed.kill()
+
+
+def _beside(meter: ContentionMeter) -> float:
+    time.sleep(1)
+    return meter.seen().beside
+
+
 class Times(NamedTuple):
     """Of a core."""
 
