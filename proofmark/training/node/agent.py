@@ -113,7 +113,8 @@ def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool, shared: bool) -
     if shared:
         del os.environ[THREADS]  # no rank runs any more: the examiner has all cores
     if node == 0:
-        examine(Path(sys.argv[1]), spec, node, watch.log, watch.stopwatch.weights, watch.feeders.data())
+        ended = watch.stopwatch
+        examine(Path(sys.argv[1]), spec, node, watch.log, ended.weights, ended.steps, watch.feeders.data())
     first = node * spec.nproc
     leave_results(spec.node_directory(node), node, range(first, first + spec.nproc), spec.nnodes * spec.nproc)
     return 0

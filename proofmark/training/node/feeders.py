@@ -108,7 +108,7 @@ class Feeders:
             return {}
 
     def begun(self, before: dict[int, Seen] | None) -> None:
-        """Training has begun: what ranks had taken `before` is held against them."""
+        """Training has begun: what lay ready for ranks `before`, taken or not, is held against them."""
         self._before = before or {}
 
     def ended(self, by_then: dict[int, Seen]) -> None:
@@ -146,7 +146,7 @@ class Feeders:
             if counts.whole:
                 taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
                 before, end = self._before.get(rank, Seen(0, 0, 0)), self._seen.get(rank)
-                seen = {"before": before.samples, "by_the_end": end and end.laid}
+                seen = {"before": before.laid, "by_the_end": end and end.laid}
                 evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
                 self._log.write(FED, rank=rank, **taken, **seen, **evaluated)
             else:

@@ -43,6 +43,7 @@ class Stopwatch:
 
     Attributes:
         weights: the digest of those with which it ended, as the rank told it with that end; None where it told none.
+        steps: after which it ended, by the same word.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Stopwatch:
         self._meter: ContentionMeter | None = None
         self._metered = False
         self.weights: str | None = None
+        self.steps = 0
 
     def run(self) -> None:
         """Look until it is stopped."""
@@ -149,7 +151,7 @@ class Stopwatch:
             return  # after an end nothing is counted but by a later one, to which the time lasts too
         seen[kind] = (before.asked, known), counts
         if kind == END:
-            self.weights = event.get("weights")
+            self.weights, self.steps = event.get("weights"), event["step"]
 
     def _write_down(self, began: _Window) -> None:
         if self._log is None:

@@ -150,6 +150,7 @@ class _Replayed(Fields):
     misfits: list[Text]
     astray: NotRequired[Seconds]
     stray: NotRequired[Text | None]
+    drawn: NotRequired[Seconds | None]
     due: NotRequired[bool]
 
 

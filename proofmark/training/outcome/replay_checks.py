@@ -85,6 +85,7 @@ def takes_steps(
             what = "the first step does not begin with the weights that the case makes from the seed"
             yield Check(SEEDED, step["seeded"], float(not step["seeded"]), 0.0, what)
     drawn = [each["gradient"] / each["noise"] for each in replayed if each["noise"] >= NOISY and each["gradient"]]
+    drawn += [each["drawn"] for each in replayed if each.get("drawn") is not None]
     if len(drawn) >= RUN and (median := statistics.median(drawn)) < QUIETEST:
         what = f"gradients are {median:.3g} deviations from the mean over dropout's draws: they drew less"
         held.append((QUIETEST / median, what))

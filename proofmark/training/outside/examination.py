@@ -29,7 +29,13 @@ LONGEST = 1 << 20
 
 
 def examine(
-    path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: str | None, data: Mapping[str, Any]
+    path: Path,
+    spec: TrainingSpec,
+    node: int,
+    log: EventLog,
+    digest: str | None,
+    steps: int,
+    data: Mapping[str, Any],
 ) -> None:
     """Have what the ranks left examined, write down what was found, as soon as it is, and remove it.
 
@@ -39,6 +45,7 @@ def examine(
         node: this one, where rank 0 was.
         log: the agent's.
         digest: of the weights, as rank 0 told it when training ended; None where it told none.
+        steps: after which that was.
         data: which it was trained on, as the process says that has made it for the ranks; empty where it did not.
 
     Raises:
@@ -54,7 +61,7 @@ def examine(
         return
     pipe, deadline = AnswerPipe(LONGEST), time.monotonic() + PATIENCE * spec.setup_timeout
     with pipe.given_away() as descriptor:
-        arguments, printed = [str(path), str(node), digest or ""], spec.node_directory(node) / LOG
+        arguments, printed = [str(path), str(node), digest or "", str(steps)], spec.node_directory(node) / LOG
         child = Child("proofmark.training.outside.examiner", arguments, log=printed, passed=[descriptor])
     found: dict[str, Any] = {}
     try:

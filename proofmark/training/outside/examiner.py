@@ -1,4 +1,4 @@
-"""The referee's process: `python -m proofmark.training.outside.examiner SPEC NODE DIGEST ANSWER_FD`.
+"""The referee's process: `python -m proofmark.training.outside.examiner SPEC NODE DIGEST STEPS ANSWER_FD`.
 
 No vendor is imported.
 
@@ -35,7 +35,7 @@ SHARE = 0.5
 def main() -> None:
     """Look at what the ranks of a run left, and say what was found."""
     die_with_parent(signal.SIGKILL)()
-    spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[4])
+    spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[5])
     os.set_inheritable(descriptor, False)
     began = time.monotonic()
 
@@ -44,19 +44,20 @@ def main() -> None:
 
     try:
         directory, until = spec.own_directory(int(sys.argv[2]), 0), began + spec.setup_timeout * SHARE
-        for answer in _answers(spec, directory, sys.argv[3], until):
+        for answer in _answers(spec, directory, sys.argv[3], int(sys.argv[4]), until):
             tell(answer)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
         tell({"reason": _said(error)})
 
 
-def _answers(spec: TrainingSpec, directory: Path, digest: str, until: float) -> Iterator[dict[str, Any]]:
+def _answers(spec: TrainingSpec, directory: Path, digest: str, steps: int, until: float) -> Iterator[dict[str, Any]]:
     """The weights, and after them the recorded steps: there may be no time for those, and no verdict without these.
 
     Args:
         spec: what was trained.
         directory: of rank 0's node.
         digest: of the weights, as rank 0 told it when training ended; empty where it told none.
+        steps: after which that was.
         until: when to be content with fewer samples.
     """
     config = EffectiveConfig.from_dict(spec.config)
@@ -72,8 +73,8 @@ def _answers(spec: TrainingSpec, directory: Path, digest: str, until: float) -> 
     from proofmark.training.outside.replay import Replay
 
     try:
-        for steps in Replay(case, config, spec).all(directory):
-            answer["steps"] = [asdict(step) for step in steps]
+        for found in Replay(case, config, spec).all(directory, steps):
+            answer["steps"] = [asdict(step) for step in found]
             yield answer
     except Exception as error:  # noqa: BLE001 (likewise)
         yield answer | {"unreplayed": _said(error)}

@@ -22,13 +22,14 @@ class Compared:
     """What a step's recorded gradients are beside replayed ones.
 
     Attributes:
-        gradient, noise, astray, stray: as in `Replayed`.
+        gradient, noise, astray, stray, drawn: as in `Replayed`.
     """
 
     gradient: float
     noise: float = 0.0
     astray: float = 0.0
     stray: str | None = None
+    drawn: float | None = None
 
     @classmethod
     def of(cls, recorded: Tensors, replays: Sequence[Tensors]) -> Compared:

@@ -15,20 +15,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
-from proofmark.plain_json import is_regular_file
 from proofmark.training.feeding.batches import GlobalBatches, Share
 from proofmark.training.feeding.loading import RankLoader
+from proofmark.training.outcome.replay_checks import NOISY
 from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.metric import shown
+from proofmark.training.outside.recorded import Which, which_of
 from proofmark.training.outside.updates import Updates
 from proofmark.training.outside.vectors import Tensors, apart, fill, finite
 from proofmark.training.ranks.left import read_left
 from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
 from proofmark.training.ranks.model.strategy import Place, on_device
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RANDOM_OF, STATE, STEP, WHICH, TrainingSpec
+from proofmark.training.spec import (
+    AFTER,
+    BEFORE,
+    GRADIENTS,
+    RANDOM,
+    RANDOM_OF,
+    STATE,
+    STEP,
+    WEIGHTS,
+    TrainingSpec,
+)
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -53,15 +63,6 @@ HERE = Place(0, 0, 1, torch.device("cpu"))
 NO_STATES: Tensors = {}
 
 
-class _Which(BaseModel):
-    """What rank 0 says that a step was."""
-
-    model_config = ConfigDict(extra="forbid")
-    step: int = Field(ge=1)
-    epoch: int = Field(ge=0)
-    batch: int = Field(ge=0)
-
-
 @dataclass(frozen=True)
 class Replayed:
     """What doing a step again showed; lengths of vectors over all parameters, as shares of the replayed one's.
@@ -82,6 +83,8 @@ class Replayed:
             worst of all but a twentieth of them. One that is far longer than all others hides them in the vector of
             all, and by how much one is longer is a matter of how a function is written down.
         stray: the worst of all.
+        drawn: how far recorded gradients are, of a step that draws its dropout as a rank says that it did, from the
+            mean of replays that draw it anew, in their `noise`: a state may be one that draws none.
         due: whether its gradients are yet to be computed again.
     """
 
@@ -96,6 +99,7 @@ class Replayed:
     misfits: tuple[str, ...] = ()
     astray: float = 0.0
     stray: str | None = None
+    drawn: float | None = None
     due: bool = False
 
 
@@ -106,11 +110,13 @@ def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.
     return tensor * (1 + sides * move)
 
 
-def _draw_as(state: torch.Tensor | None) -> None:
-    """Set torch's random state to a recorded one; leave it as it is where that is no CPU state."""
+def _draw_as(state: torch.Tensor | None) -> bool:
+    """Set torch's random state to a recorded one; leave it as it is where that is no CPU state. Whether it was set."""
     if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
         with contextlib.suppress(RuntimeError):  # torch's word of bytes that are no state
             torch.set_rng_state(state)
+            return True
+    return False
 
 
 def _misfits(
@@ -144,15 +150,21 @@ class Replay:
         accumulation = config.gradient_accumulation_steps
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
         self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
+        self._last: tuple[int | None, Path] = None, Path()
 
-    def all(self, directory: Path) -> Iterator[list[Replayed]]:
+    def all(self, directory: Path, last: int | None = None) -> Iterator[list[Replayed]]:
         """What is known of all steps that were recorded in a directory: at first what is known without computing their
         gradients again, and then after each whose gradients were.
+
+        Args:
+            directory: rank 0's.
+            last: the training's last step, with whose weights it is examined; None where none came to an end.
 
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
         """
-        recorded = sorted(self._which(folder / WHICH).step for folder in directory.glob(STEP.format("*")))
+        self._last = last, directory / WEIGHTS
+        recorded = sorted(self._which(folder).step for folder in directory.glob(STEP.format("*")))
         runs = [
             [directory / STEP.format(step) for _, step in run]
             for _, run in groupby(enumerate(recorded), lambda at: at[1] - at[0])
@@ -172,7 +184,7 @@ class Replay:
 
     def _updated(self, folders: Sequence[Path]) -> Iterator[Replayed]:
         """Consecutive steps, without their gradients."""
-        fresh, first = self._fresh(), self._which(folders[0] / WHICH).step
+        fresh, first = self._fresh(), self._which(folders[0]).step
         updates = Updates(self._case, self._config, fresh.model, self._steps, first)
         for folder, following in zip_longest(folders, folders[1:]):
             if folder == folders[0] and first > 1:
@@ -182,11 +194,11 @@ class Replay:
             yield self._update(folder, following, fresh, updates)
 
     def _update(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
-        number, model = self._which(folder / WHICH).step, fresh.model
+        number, model = self._which(folder).step, fresh.model
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
-        ends = [after, read_left(following / BEFORE)] if following else [after]
+        ends = [after, *self._afterwards(number, following)]
         if misfits := _misfits(own, shapes, before, recorded, ends):
             updates.unseen = f"step {number} was of another model"
             return Replayed(number, misfits=misfits)
@@ -206,31 +218,28 @@ class Replay:
         unseen, state = updates.unseen, updates.wrong
         return Replayed(number, update=update, unseen=unseen, state=state, seeded=seeded, due=True)
 
+    def _afterwards(self, step: int, following: Path | None) -> Iterator[Tensors]:
+        """The weights after a step as they are recorded once more: before the next one, or when training has ended."""
+        last, left = self._last
+        if following:
+            yield read_left(following / BEFORE)
+        elif step == last and os.path.lexists(left):
+            yield read_left(left)
+
     def _again(self, folder: Path, step: Replayed, model: torch.nn.Module) -> Replayed:
         """The same step with its gradients."""
         before, recorded, states = (read_left(folder / name) for name in (BEFORE, GRADIENTS, RANDOM))
-        batches = list(self._data(self._which(folder / WHICH)))
+        batches = list(self._data(self._which(folder)))
         found = self._compared(model, before, batches, recorded, states)
         rounding = 0.0
         if not found.noise and found.gradient > ROUNDED[self._config.precision]:
             rounding = self._rounding(model, before, batches)
         return replace(step, **vars(found), rounding=rounding, due=False)
 
-    def _which(self, path: Path) -> _Which:
-        try:
-            if not is_regular_file(path):
-                raise StepError(f"{path.parent.name}/{path.name} is not a regular file")
-            which = _Which.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
-        step = which.epoch * len(self._batches) + which.batch + 1
-        if which.batch >= len(self._batches) or not path.parent.name == STEP.format(which.step) == STEP.format(step):
-            raise StepError(f"{path.parent.name}/{path.name}: {which} is not a step of this training")
-        if which.step > self._steps:  # the schedule is brought to it step by step
-            raise StepError(f"{path.parent.name}/{path.name}: {which} is not among the training's {self._steps} steps")
-        return which
+    def _which(self, folder: Path) -> Which:
+        return which_of(folder, self._batches, self._steps)
 
-    def _data(self, which: _Which) -> Iterator[tuple[Share, Batch]]:
+    def _data(self, which: Which) -> Iterator[tuple[Share, Batch]]:
         """What all ranks together had in the step."""
         for rank in range(self._world):
             shares = next(self._batches.shares(which.epoch, rank, which.batch))
@@ -247,15 +256,19 @@ class Replay:
     ) -> Compared:
         """The recorded gradients with the replayed ones.
 
-        Processes on a processor draw the same dropout again, each by its own of the random `states`; otherwise the mean
-        of several replays is the measure.
+        Processes on a processor draw the same dropout again, each by its own of the random `states`, which are a rank's
+        word; otherwise the mean of several replays is the measure.
         """
         drawn = [self._gradients(model, before, batches, each) for each in (states, {})]
         found, again = (Compared.of(each, drawn[:1]) for each in (recorded, drawn[1]))
-        if any(max(each.gradient, each.astray) <= CLOSE for each in (found, again)):  # one matrix may hide all noise
+        explained, undrawn = (max(each.gradient, each.astray) <= CLOSE for each in (found, again))
+        if undrawn:  # one matrix may hide all noise
             return found
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
-        return Compared.of(recorded, drawn)
+        anew = Compared.of(recorded, drawn)
+        if not explained:
+            return anew
+        return replace(found, drawn=anew.gradient / anew.noise) if anew.noise >= NOISY else found
 
     def _rounding(self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]) -> float:
         """The furthest that gradients come by weights that are roundings of the precision off, each to a side that is
@@ -283,13 +296,15 @@ class Replay:
         counts = [
             self._case.loss_weight(targets) * share.samples / len(share.indices) for share, (_, targets) in batches
         ]
-        each = len(batches) // self._world
+        each, own, claimed = len(batches) // self._world, torch.get_rng_state(), False
         for number, (count, (_, (inputs, targets))) in enumerate(zip(counts, batches, strict=True)):
             if number % each == 0:
-                _draw_as(states.get(RANDOM_OF.format(number // each)))
+                claimed |= _draw_as(states.get(RANDOM_OF.format(number // each)))
             loss = self._case.train_step(model, inputs, targets)  # what counts for nothing draws its dropout too
             if count:
                 (loss * (count / sum(counts))).backward()  # type: ignore[no-untyped-call]
+        if claimed:  # what is drawn after a rank's state would be its word too
+            torch.set_rng_state(own)
         gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
         if not finite(gradients):
             raise StepError("a recorded step, done again in the case's own model, has gradients that are not finite")

@@ -25,7 +25,7 @@ from proofmark.training.ranks.left import digest_of, last_weights
 from proofmark.training.ranks.model.evaluation import Evaluated, as_fields, evaluate
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.referee import Referee
-from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
+from proofmark.training.ranks.model.strategy import Place, share_buffers, summed, unwrapped
 from proofmark.training.ranks.recording import Recorder
 from proofmark.training.ranks.saving import Saving
 from proofmark.training.ranks.stepper import Stepper
@@ -182,6 +182,7 @@ class Trainer:
             self.position,
             self.goal.epochs(self.config),
         )
+        summed([0.0], self.place)  # no rank takes samples before each has said that its training begins
         loader = self.data.train.batches(at.epoch, at.batch)
         while at.epoch < epochs and at.samples < limit:
             self.log.write("epoch_begin", epoch=at.epoch)

@@ -9,7 +9,7 @@ from proofmark.training.feeding.fed import Fed
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, REASON = "ERROR", "samples before its training began; at most"
+VERDICT, REASON = "ERROR", "samples before its training began; expected 0"
 
 
 class Adapter(TrainingAdapter):

@@ -93,7 +93,7 @@ def examined(spec: TrainingSpec) -> list[Event]:
     """What the agent notes of it."""
     folder = Path(spec.directory)
     log = EventLog(spec.node_directory(0) / "agent.jsonl")
-    examine(folder / "spec.json", spec, 0, log, digest_of(read_left(spec.own_directory(0, 0) / WEIGHTS)), DATA)
+    examine(folder / "spec.json", spec, 0, log, digest_of(read_left(spec.own_directory(0, 0) / WEIGHTS)), 0, DATA)
     return list(read_events(log.path, AGENT_EVENTS))
 
 

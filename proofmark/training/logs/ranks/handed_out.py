@@ -12,9 +12,6 @@ from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import FED
 from proofmark.training.outcome.examined import HandedOut, Taken
 
-AHEAD = 2
-"""Steps whose samples lie ready: a rank may have taken them by the time that its agent hears of the beginning."""
-
 
 @dataclass(frozen=True)
 class Evaluations:
@@ -100,7 +97,6 @@ def _taken(
         planned=_planned(rank, world, items, size, began, steps) if items and size and began else None,
         after=began[0] * -(-items // size) + began[1] if items and size and began else None,
         before=event.get("before"),
-        ahead=AHEAD * len(range(rank, size, world)) if size else None,
         began=began,
         evaluated=event.get("evaluated"),
         evaluated_before=event.get("evaluated_before"),
