@@ -48,7 +48,7 @@ class ContentionMeter:
         return Contention(
             others=_share(others, capacity),
             stolen=_share(stolen, capacity),
-            beside=_share(self._of_others_here() - self._beside, capacity),
+            beside=max(0.0, self._of_others_here() - self._beside) * len(self._cores) / capacity,
             idle=_share(capacity - busy, capacity),
             clock_mhz=clock_mhz(),
             beyond=self._beyond(),

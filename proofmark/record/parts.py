@@ -123,8 +123,9 @@ class Contention(Part):
 
     others: Share = Field(description="taken by what the session did not start, a virtual machine's host included")
     stolen: Share = Field(description="the part that a virtual machine's host took")
-    beside: Share = Field(
-        default=0.0, description="taken by what the session has started beside what is timed: the case's monitor"
+    beside: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description="cores that were kept busy by what the session has started beside it: of an inference its monitor",
     )
     idle: Share
     clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")

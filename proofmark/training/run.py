@@ -93,7 +93,7 @@ def _parts_of_nothing(config: EffectiveConfig, scale: Scale, path: str) -> Itera
     parts, samples = config.gradient_accumulation_steps, config.global_batch_size
     most = max(1, samples // scale.world)
     if parts > most:
-        each = f"a global batch of {samples} has no more than {most} for each of {scale.world} processes"
+        each = f"expected {most} at most, a global batch of {samples} has no more for each of {scale.world} processes"
         yield Problem(path, "gradient_accumulation_steps", f"{parts}: {each}")
 
 

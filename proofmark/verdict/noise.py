@@ -19,6 +19,11 @@ def bound_of(record: CaseRecord) -> float:
     return float(record.config.get("max_noise", NOISE)) if bound is None else bound
 
 
+BESIDE, TICKS = 0.25, 0.2
+"""Cores that a case's monitor may keep busy, and seconds of a core beside that, since the kernel counts in hundredths:
+reading devices once a second takes a hundredth of a core, by a program of their vendor's a tenth."""
+
+
 class Timed(Protocol):
     """Something that was timed while the machine was watched."""
 
@@ -63,6 +68,18 @@ def contention_of(seen: Contention | None, bound: float, noise: Noise) -> list[s
     return [
         f"contention: others took {others:.1%} of the cores{stolen} while it was timed, more than "
         f"{noise.contended * bound:.1%}, and {seen.idle:.1%} were idle"
+    ]
+
+
+def slowed_by_its_monitor(rounds: Sequence[Timed], whose: str) -> list[str]:
+    """That a case's monitor took what was timed its cores."""
+    seen = contention_in(rounds)
+    seconds = sum(timed.whole_seconds for timed in rounds if timed.contention is not None)
+    if seen is None or seen.beside * seconds <= BESIDE * seconds + TICKS:
+        return []
+    return [
+        f"the case's monitor kept {seen.beside:.2g} cores busy while the {whose} was timed, more than {BESIDE:g}: the "
+        "vendor's monitor must read and sleep, or --monitor-interval be longer"
     ]
 
 

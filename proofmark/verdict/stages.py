@@ -18,9 +18,6 @@ _CHECK, _MISSING = "the honesty check '", "' is missing"
 MOST_CORES = 16
 """Of those that are named."""
 
-BESIDE = 0.05
-"""Share of the cores that a case's monitor may take: reading devices once a second takes a hundredth of two."""
-
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones, as a share of the counted."""
 
@@ -98,16 +95,6 @@ def beyond_its_cores(seen: Contention | None, whose: str = "") -> list[str]:
         f"{whose}a process of this run could use cores that the session may not ({cores}): its speed may be that of "
         "more cores than the record names, and what others took of those is not known; the vendor's code must leave "
         "its threads on the cores that it starts with"
-    ]
-
-
-def slowed_by_its_monitor(seen: Contention | None, whose: str = "") -> list[str]:
-    """That what the session has started beside what is timed took the cores: a vendor's monitor is nobody's burden."""
-    if seen is None or seen.beside <= BESIDE:
-        return []
-    return [
-        f"{whose}the case's monitor took {seen.beside:.1%} of the cores while this was timed, more than {BESIDE:.0%}: "
-        "the vendor's monitor must read and sleep, or --monitor-interval be longer"
     ]
 
 

@@ -17,7 +17,7 @@ from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.aims import factor_kept, reaches, wrong_side
 from proofmark.rules.case_file import NOISE
 from proofmark.verdict import engine
-from proofmark.verdict.noise import bound_of, contention_in, noise_of
+from proofmark.verdict.noise import bound_of, contention_in, noise_of, slowed_by_its_monitor
 from proofmark.verdict.stages import (
     Stage,
     beyond_its_cores,
@@ -28,7 +28,6 @@ from proofmark.verdict.stages import (
     missing_identity,
     missing_utilisation,
     parts_left_out,
-    slowed_by_its_monitor,
     wrong_flops,
 )
 
@@ -249,7 +248,7 @@ def _beyond_its_cores(record: RunRecord) -> list[str]:
     measured = record.measured()
     found = beyond_its_cores(contention_in(measured.rounds)) if measured else []
     for name, each in (("framework", record.framework), ("engine", record.engine)):
-        found += slowed_by_its_monitor(contention_in(each.rounds) if each else None, f"{name}: ")
+        found += slowed_by_its_monitor(each.rounds if each else (), name)
     return found
 
 

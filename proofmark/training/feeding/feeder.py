@@ -113,8 +113,8 @@ class Feeder:
         _, epoch, first = words.BEGIN_FORM.unpack(message)
         if (epoch or first) and not self._resumed:
             raise ValueError(f"it begins at batch {first} of epoch {epoch} without a checkpoint")
-        if epoch > self._plan.epochs or first > len(self._plan.order):
-            raise ValueError(f"it begins at batch {first} of epoch {epoch}, which the plan does not have")
+        if first > len(self._plan.order):  # where it has come to in epochs, the rank has from its checkpoint
+            raise ValueError(f"it begins at batch {first} of an epoch of {len(self._plan.order)}")
         self._counts.begin_at(epoch, first)
         self._begun = True
 

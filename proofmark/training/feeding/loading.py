@@ -88,7 +88,7 @@ class Planned:
 
     def __init__(self, loader: OnDemand, order: GlobalBatches, rank: int, epochs: int) -> None:
         self.identity, self.order = loader.identity, order
-        self._loader, self._rank, self.epochs = loader, rank, epochs
+        self._loader, self._rank, self._epochs = loader, rank, epochs
 
     @classmethod
     def of(
@@ -133,7 +133,7 @@ class Planned:
         Raises:
             StepError: a sample can't be read.
         """
-        for each in range(epoch, self.epochs):
+        for each in range(epoch, self._epochs):
             steps = self.order.shares(each, self._rank, first if each == epoch else 0)
             shares = [share for step in steps for share in step]
             yield from zip(shares, self._loader.load([share.indices for share in shares], each), strict=True)

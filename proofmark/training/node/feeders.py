@@ -43,9 +43,8 @@ Process = subprocess.Popen[bytes] | Forked
 
 
 class Seen(NamedTuple):
-    """What a feeder had counted at a look: samples taken, samples laid, and samples laid to be evaluated on."""
+    """What a feeder had counted at a look: samples laid, and samples laid to be evaluated on."""
 
-    samples: int
     laid: int
     evaluated: int
 
@@ -117,7 +116,7 @@ class Feeders:
 
     def now(self) -> dict[int, Seen]:
         """What has been counted by now, of each rank."""
-        return {rank: Seen(each.samples, each.laid, each.evaluated) for rank, each in self._counts.items()}
+        return {rank: Seen(each.laid, each.evaluated) for rank, each in self._counts.items()}
 
     def stacks(self, ranks: Iterable[int]) -> None:
         """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
@@ -145,8 +144,8 @@ class Feeders:
         for rank, counts in self._counts.items():
             if counts.whole:
                 taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
-                before, end = self._before.get(rank, Seen(0, 0, 0)), self._seen.get(rank)
-                seen = {"before": before.laid, "by_the_end": end and end.laid}
+                before, end = self._before.get(rank, Seen(0, 0)), self._seen.get(rank)
+                seen = {"shown_before": before.laid, "by_the_end": end and end.laid}
                 evaluated = {"evaluated": end and end.evaluated, "evaluated_before": before.evaluated}
                 self._log.write(FED, rank=rank, **taken, **seen, **evaluated)
             else:

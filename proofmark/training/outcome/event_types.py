@@ -133,6 +133,7 @@ class _Fed(Typed):
     tokens: Count | None
     by_the_end: Count | None
     before: NotRequired[Count]
+    shown_before: NotRequired[Count]
     evaluated: NotRequired[Count | None]
     evaluated_before: NotRequired[Count]
     began: NotRequired[Annotated[list[Count], Field(min_length=2, max_length=2)]]
@@ -151,6 +152,7 @@ class _Replayed(Fields):
     astray: NotRequired[Seconds]
     stray: NotRequired[Text | None]
     drawn: NotRequired[Seconds | None]
+    replaced: NotRequired[bool]
     due: NotRequired[bool]
 
 

@@ -65,10 +65,11 @@ class Taken(Part):
         description="that lay ready at its agent's first look after the end; null: none saw it"
     )
     planned: int | None = Field(description="that the plan has for it; null: the plan is not known")
-    before: int | None = Field(
-        description="that it could have seen before its agent saw training begin; null: nobody looked"
+    shown_before: int | None = Field(
+        default=None, description="that lay ready before its agent saw training begin; null: nobody looked"
     )
-    ahead: int | None = Field(default=0, description="of those, how many may be: none, but in older records")
+    before: int | None = Field(default=None, description="in older records: that it took before that")
+    ahead: int | None = Field(default=None, description="in older records: that it may have, at most")
     began: tuple[int, int] | None = Field(description="epoch and global batch where it began; null: nobody looked")
     after: int | None = Field(default=None, description="the step that the plan has before that; null: not known")
     evaluated: int | None = Field(
@@ -83,8 +84,10 @@ class Taken(Part):
     @property
     def wrong(self) -> str | None:
         """What shows that it had others than its part of the plan, or had them earlier or later."""
+        if self.shown_before:
+            return f"rank {self.rank} was shown {self.shown_before} samples before its training began; expected none"
         if self.before is not None and self.ahead is not None and self.before > self.ahead:
-            return f"rank {self.rank} was shown {self.before} samples before its training began; expected {self.ahead}"
+            return f"rank {self.rank} took {self.before} samples before its training began; at most {self.ahead} may be"
         if self.planned is None:
             return None
         if self.samples != self.planned:

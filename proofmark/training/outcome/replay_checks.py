@@ -116,6 +116,8 @@ def _held(step: Mapping[str, Any], precision: str) -> Iterator[tuple[float, str]
     if step["update"] is not None:
         off = f"step {number} changed the weights otherwise by {step['update']:.3g} of what it should"
         yield step["update"] / UPDATE, off
+    if step.get("replaced"):
+        yield math.inf, f"the weights that step {number} left were others when they were used"
     if step.get("state"):
         yield math.inf, f"before step {number} {step['state']}"
 

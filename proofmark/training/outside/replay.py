@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from proofmark.errors import StepError
+from proofmark.training.drawn_steps import RUN
 from proofmark.training.feeding.batches import GlobalBatches, Share
 from proofmark.training.feeding.loading import RankLoader
-from proofmark.training.outcome.replay_checks import NOISY
+from proofmark.training.outcome.replay_checks import NOISY, QUIETEST
 from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.recorded import Which, which_of
+from proofmark.training.outside.replayed import Replayed
 from proofmark.training.outside.updates import Updates
 from proofmark.training.outside.vectors import Tensors, apart, fill, finite
 from proofmark.training.ranks.left import read_left
@@ -63,46 +65,6 @@ HERE = Place(0, 0, 1, torch.device("cpu"))
 NO_STATES: Tensors = {}
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """What doing a step again showed; lengths of vectors over all parameters, as shares of the replayed one's.
-
-    Attributes:
-        step: which one, from 1.
-        gradient: of the recorded gradients' difference; None: they are no finite numbers.
-        noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
-            deviation.
-        rounding: of what roundings make of the gradients, at most, where those are further off than roundings come in
-            most steps; 0 elsewhere.
-        update: of the difference in what the optimizer made of the recorded gradients.
-        unseen: why that was not looked at; None where it was.
-        state: what of the optimizer's state, as a rank claims it, can't be.
-        seeded: whether the first step began from the weights that the case makes from the seed.
-        misfits: tensors that the case's model has not, or in another shape.
-        astray: how much of its replayed gradient's length a matrix's recorded one lacks, or has too much of it, in the
-            worst of all but a twentieth of them. One that is far longer than all others hides them in the vector of
-            all, and by how much one is longer is a matter of how a function is written down.
-        stray: the worst of all.
-        drawn: how far recorded gradients are, of a step that draws its dropout as a rank says that it did, from the
-            mean of replays that draw it anew, in their `noise`: a state may be one that draws none.
-        due: whether its gradients are yet to be computed again.
-    """
-
-    step: int
-    gradient: float | None = None
-    noise: float = 0.0
-    rounding: float = 0.0
-    update: float | None = None
-    unseen: str | None = None
-    state: str | None = None
-    seeded: bool | None = None
-    misfits: tuple[str, ...] = ()
-    astray: float = 0.0
-    stray: str | None = None
-    drawn: float | None = None
-    due: bool = False
-
-
 def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
@@ -120,13 +82,24 @@ def _draw_as(state: torch.Tensor | None) -> bool:
 
 
 def _misfits(
-    own: Tensors, shapes: Mapping[str, torch.Size], before: Tensors, recorded: Tensors, ends: Sequence[Tensors]
+    own: Tensors, shapes: Mapping[str, torch.Size], before: Tensors, recorded: Tensors, after: Tensors
 ) -> tuple[str, ...]:
     """What of a recorded step is of another model: weights before it, gradients, or, in one word, weights after it."""
     wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
     wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
-    whole = all(name in end and end[name].shape == shapes[name] for end in ends for name in shapes)
+    whole = all(name in after and after[name].shape == shapes[name] for name in shapes)
     return tuple(shown(wrong)) or (() if whole else ("after the step",))
+
+
+def _same(left: Tensors, used: Tensors, names: Iterable[str]) -> bool:
+    """Whether tensors are the same to the last bit."""
+    pairs = [(left[name], used.get(name)) for name in names]
+    return all(
+        other is not None
+        and (own.dtype, own.shape) == (other.dtype, other.shape)
+        and torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (own, other)))
+        for own, other in pairs
+    )
 
 
 def _telling(runs: Sequence[Sequence[Path]]) -> Iterator[Path]:
@@ -151,6 +124,7 @@ class Replay:
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
         self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
         self._last: tuple[int | None, Path] = None, Path()
+        self._drawn = 0
 
     def all(self, directory: Path, last: int | None = None) -> Iterator[list[Replayed]]:
         """What is known of all steps that were recorded in a directory: at first what is known without computing their
@@ -198,28 +172,29 @@ class Replay:
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
-        ends = [after, *self._afterwards(number, following)]
-        if misfits := _misfits(own, shapes, before, recorded, ends):
+        if misfits := _misfits(own, shapes, before, recorded, after):
             updates.unseen = f"step {number} was of another model"
             return Replayed(number, misfits=misfits)
         if not finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are not finite")
         lower = LOWER.get(self._config.precision)
+        replaced = not all(_same(after, used, shapes) for used in self._afterwards(number, following))
         seeded = None
         if number == 1:
             seeded = all(fresh.prints[name].allows(print_of(before[name], None)) for name in own)
         if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
             updates.skip()
-            return Replayed(number, seeded=seeded, unseen="its gradients are not finite")
+            replaced |= not _same(before, after, shapes)
+            return Replayed(number, seeded=seeded, unseen="its gradients are not finite", replaced=replaced)
         # steps between numbers of a lower precision are larger than training's
-        if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
+        if lower is not None and any(after[name].dtype in LOWER.values() for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
-        update = None if updates.unseen else updates.off(before, recorded, ends)
+        update = None if updates.unseen else updates.off(before, recorded, after)
         unseen, state = updates.unseen, updates.wrong
-        return Replayed(number, update=update, unseen=unseen, state=state, seeded=seeded, due=True)
+        return Replayed(number, update=update, unseen=unseen, state=state, seeded=seeded, replaced=replaced, due=True)
 
     def _afterwards(self, step: int, following: Path | None) -> Iterator[Tensors]:
-        """The weights after a step as they are recorded once more: before the next one, or when training has ended."""
+        """The weights after a step where they are used: by the next one that is recorded, or at training's end."""
         last, left = self._last
         if following:
             yield read_left(following / BEFORE)
@@ -262,13 +237,18 @@ class Replay:
         drawn = [self._gradients(model, before, batches, each) for each in (states, {})]
         found, again = (Compared.of(each, drawn[:1]) for each in (recorded, drawn[1]))
         explained, undrawn = (max(each.gradient, each.astray) <= CLOSE for each in (found, again))
-        if undrawn:  # one matrix may hide all noise
+        if undrawn or (explained and self._drawn == RUN):  # one matrix may hide all noise
             return found
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
         anew = Compared.of(recorded, drawn)
         if not explained:
             return anew
-        return replace(found, drawn=anew.gradient / anew.noise) if anew.noise >= NOISY else found
+        alike = [Compared.of(each, [other for other in drawn if other is not each]) for each in drawn]
+        # where parameters are few, an honest draw may lie as near
+        if anew.noise < NOISY or min(each.gradient for each in alike) < QUIETEST * anew.noise:
+            return found
+        self._drawn += 1
+        return replace(found, drawn=anew.gradient / anew.noise)
 
     def _rounding(self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]) -> float:
         """The furthest that gradients come by weights that are roundings of the precision off, each to a side that is

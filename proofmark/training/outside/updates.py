@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -101,13 +101,13 @@ class Updates:
         """A step that a loss scaler left out: the schedule goes on without it."""
         self._schedule.step()
 
-    def off(self, before: Tensors, gradients: Tensors, ends: Sequence[Tensors]) -> float:
+    def off(self, before: Tensors, gradients: Tensors, after: Tensors) -> float:
         """How far what became of the weights is from what the case's optimizer makes of a step's gradients.
 
         Args:
             before: weights with which it began.
             gradients: as recorded; unclipped.
-            ends: weights with which it ended, each as it was recorded: the furthest counts.
+            after: weights with which it ended.
 
         Returns:
             The difference as a share of what it makes, in the worst tensor, as `_otherwise` has it.
@@ -119,9 +119,7 @@ class Updates:
         self._schedule.step()
         worst = 0.0
         for name, parameter in self._parameters.items():
-            for end in ends:
-                off = _otherwise(before[name], end[name], parameter.detach(), gradients.get(name))
-                worst = max(worst, off)
+            worst = max(worst, _otherwise(before[name], after[name], parameter.detach(), gradients.get(name)))
         return worst
 
     def _kept(self) -> dict[str, Any]:

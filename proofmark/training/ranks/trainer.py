@@ -182,6 +182,7 @@ class Trainer:
             self.position,
             self.goal.epochs(self.config),
         )
+        self._account.alive("data")
         summed([0.0], self.place)  # no rank takes samples before each has said that its training begins
         loader = self.data.train.batches(at.epoch, at.batch)
         while at.epoch < epochs and at.samples < limit:

@@ -12,6 +12,7 @@ from proofmark.training.spec import WEIGHTS
 from proofmark.vendor import EffectiveConfig
 
 VERDICT, REASON = "ERROR", "the weights that rank 0 left are not those whose digest it told when training ended"
+MAYBE, MAYBE_REASON = "FAIL_HONESTY", "left were others when they were used"
 
 
 class Adapter(_Liar):

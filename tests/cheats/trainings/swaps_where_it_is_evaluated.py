@@ -10,7 +10,7 @@ from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
 CONFIG = "{global_batch_size: 64}"
-VERDICT, REASON = "FAIL_HONESTY", "changed the weights otherwise"
+VERDICT, REASON = "FAIL_HONESTY", "left were others when they were used"
 
 
 class Adapter(TrainingAdapter):

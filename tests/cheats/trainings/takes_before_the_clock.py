@@ -9,7 +9,7 @@ from proofmark.training.feeding.fed import Fed
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, REASON = "ERROR", "samples before its training began; expected 0"
+VERDICT, REASON = "ERROR", "samples before its training began; expected none"
 
 
 class Adapter(TrainingAdapter):

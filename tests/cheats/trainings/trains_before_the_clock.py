@@ -8,7 +8,7 @@ from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor import TrainingAdapter
 
 CONFIG = "{global_batch_size: 1000000, learning_rate: 0.15}"
-VERDICT, REASON = "ERROR", "samples before its training began; expected 0"
+VERDICT, REASON = "ERROR", "samples before its training began; expected none"
 
 
 class Adapter(TrainingAdapter):

@@ -103,7 +103,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "several passes": {"engine": measurement(*[{"items": 700, "passes": 7}] * 3)},
     "a batch that was filled up": {"engine": measurement(*[{"items": 704, "filled": 4, "passes": 7}] * 3)},
     "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
-    "a monitor that reads and sleeps": {"engine": beside(others=0.0, beside=0.04, idle=0.0)},
+    "a monitor that reads and sleeps": {"engine": beside(others=0.0, beside=0.25, idle=0.0)},
     "others take next to nothing": {"engine": beside(others=0.0099, idle=0.0)},
     "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
     "whole above the loader, where the case's rates may be far apart": {
@@ -134,12 +134,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a monitor that slows the framework": (
         {"framework": beside(others=0.0, beside=0.4, idle=0.0)},
         "ERROR",
-        "framework: the case's monitor took 40.0% of the cores",
+        "the case's monitor kept 0.4 cores busy while the framework was timed, more than 0.25",
     ),
     "a monitor that slows the engine": (
-        {"engine": beside(others=0.0, beside=0.06, idle=0.9)},
+        {"engine": beside(others=0.0, beside=1.0, idle=0.9)},
         "ERROR",
-        "engine: the case's monitor took 6.0% of the cores",
+        "the case's monitor kept 1 cores busy while the engine was timed",
     ),
     "a part that misses the target": (
         {"partial": True, "engine": None, "accuracy": accuracy(framework_fp32=0.9, framework=None, engine=None)},

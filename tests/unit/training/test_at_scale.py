@@ -29,7 +29,7 @@ def test_what_a_process_takes_at_once_settles_the_global_batch() -> None:
 def test_no_micro_batch_is_of_nothing(scale: str, parts: int, most: int) -> None:
     """A vendor's file could ask for as many as fill the memory of who lists them."""
     problems = [str(problem) for problem in settled(scale, gradient_accumulation_steps=parts).problems]
-    each = f"a global batch of 64 has no more than {most} for each of {Scale.parse(scale).world} processes"
+    each = f"expected {most} at most, a global batch of 64 has no more for each of {Scale.parse(scale).world} processes"
     assert problems == ([f"acme.yaml: gradient_accumulation_steps: {parts}: {each}"] if parts > most else [])
 
 

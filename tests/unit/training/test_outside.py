@@ -34,7 +34,8 @@ from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.metric import evaluated, filled
-from proofmark.training.outside.replay import Replay, Replayed
+from proofmark.training.outside.replay import Replay
+from proofmark.training.outside.replayed import Replayed
 from proofmark.training.ranks.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
@@ -338,21 +339,6 @@ NONE = torch.zeros(1)
 NO_STATE = torch.zeros_like(torch.get_rng_state())
 
 
-def stuck() -> torch.Tensor:
-    """A state whose numbers are all alike, of which no dropout drops anything."""
-    state = torch.get_rng_state()
-    state[24 : 24 + 624 * 8] = 0
-    return state
-
-
-class Keeping(Dropping):
-    """Draws its dropout from there."""
-
-    def train_step(self, *given: Any) -> torch.Tensor:
-        torch.set_rng_state(stuck())
-        return super().train_step(*given)
-
-
 @pytest.mark.parametrize(
     "case, state, passes",
     [
@@ -376,17 +362,29 @@ def test_a_training_without_its_dropout_is_told(
     assert passes or "they drew less" in check.meaning
 
 
-def test_a_step_that_a_ranks_state_explains_is_held_to_dropout_that_is_drawn_anew(tmp_path: Path) -> None:
-    """The state may be one that draws none: a language model's gradients are 0.41 to 0.46 deviations off then."""
-    trained(tmp_path, HERE, audited=True, case=Keeping())
-    for path in tmp_path.rglob(RANDOM):
-        save_file({RANDOM_OF.format(0): stuck()}, path)
-    replay = Replay(Dropping(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(tmp_path), ()))
-    found = done_again(replay, tmp_path / "noderank0" / "own0")
-    drawn = [vars(replace(each, drawn=0.46)) for each in found if each.drawn]
-    assert all(each.gradient == each.noise == 0 for each in found) and len(drawn) > 3
-    *_, check = takes_steps(drawn, "fp32")
-    assert not check.passed and "they drew less" in check.meaning
+@pytest.mark.parametrize(
+    "drops, elements, drawn", [(0.0, 4096, 0.41), (1.0, 4096, 1.08), (0.0, 1, None)], ids=["nothing", "as all", "few"]
+)
+def test_a_step_that_a_ranks_state_explains_is_held_to_dropout_that_is_drawn_anew(
+    monkeypatch: pytest.MonkeyPatch, drops: float, elements: int, drawn: float | None
+) -> None:
+    """The state may be one that draws none. Where parameters are few, an honest draw may lie as near to the mean."""
+    chance = torch.Generator().manual_seed(1)
+
+    def draw(noise: float) -> dict[str, torch.Tensor]:
+        return {"w": 1 + noise * torch.randn((elements, 1), generator=chance)}
+
+    recorded = draw(0.3 * drops)
+    draws = iter([recorded, *(draw(0.3) for _ in range(6))] * 4)
+    monkeypatch.setattr(Replay, "_gradients", lambda *_: next(draws))
+    replay = Replay.__new__(Replay)
+    replay._drawn = 0
+    found = [replay._compared(torch.nn.Linear(1, 1), {}, [], recorded, {}) for _ in range(3)]
+    assert all(each.gradient == each.noise == 0 for each in found)
+    assert [each.drawn for each in found] == [drawn and pytest.approx(drawn, abs=0.02)] * 3
+    steps = [vars(Replayed(number, **vars(each))) for number, each in enumerate(found, 1)]
+    *_, check = takes_steps(steps, "fp32")
+    assert check.passed == (drawn != 0.41) and ("they drew less" in check.meaning) == (drawn == 0.41)
 
 
 def test_ranks_on_a_processor_each_draw_their_dropout_again(tmp_path: Path) -> None:

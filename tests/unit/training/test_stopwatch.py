@@ -92,7 +92,7 @@ def test_what_others_took_is_the_agents_own_word(tmp_path: Path) -> None:
     played.write(END)
     played.stopwatch.stop()
     assert [set(seen) for seen in played.contentions()] == [
-        {"event", "time", "clock", *SHARES, "clock_mhz", "beyond"}
+        {"event", "time", "clock", *SHARES, "beside", "clock_mhz", "beyond"}
     ] * 2
 
 

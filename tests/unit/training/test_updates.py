@@ -16,14 +16,15 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.drawn_steps import draw, recorded_steps
 from proofmark.training.outcome.checks import REPLAYED
 from proofmark.training.outcome.replay_checks import UPDATE, takes_steps
-from proofmark.training.outside.replay import Replay, Replayed
+from proofmark.training.outside.replay import Replay
+from proofmark.training.outside.replayed import Replayed
 from proofmark.training.outside.updates import _otherwise
 from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.left import read_left
 from proofmark.training.ranks.model.own import named_state
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.recording import Recorder
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, STATE, STEP, TrainingSpec
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, STATE, STEP, WEIGHTS, TrainingSpec
 from tests.cheats.trainings.lays_a_made_up_state import explaining
 from tests.unit.training.tokens import Tokens, trained
 
@@ -71,10 +72,10 @@ class With(Adapted):
         self._hook(optimizer, self._taken)
 
 
-def replayed(folder: Path, case: Tokens | None = None) -> list[Replayed]:
+def replayed(folder: Path, case: Tokens | None = None, last: int | None = None) -> list[Replayed]:
     config = EffectiveConfig("training", "tokens", "embedded", "acme", TASK, SETTINGS)
     replay = Replay(case or Adapted(), config, TrainingSpec(("", ""), "", "", {}, str(folder), ()))
-    *_, found = replay.all(folder / "noderank0" / "own0")
+    *_, found = replay.all(folder / "noderank0" / "own0", last)
     return found
 
 
@@ -253,7 +254,21 @@ def test_weights_between_two_steps_are_those_that_the_first_left(tmp_path: Path)
     path = own / STEP.format(3) / BEFORE
     before = read_left(path)
     save_file({name: tensor + 0.1 for name, tensor in before.items()}, path)
-    assert (replayed(tmp_path)[1].update or 0) > 1
+    found = replayed(tmp_path)
+    assert [each.replaced for each in found] == [False, True, *[False] * (len(found) - 2)]
+    checks = takes_steps(list(map(vars, found)), "fp32")
+    assert any("the weights that step 2 left were others when they were used" in check.meaning for check in checks)
+
+
+@pytest.mark.parametrize("steps, left, replaced", [(6, 0.0, False), (6, 1e-7, True), (7, 0.1, False)])
+def test_the_last_weights_are_those_that_the_last_step_left(
+    tmp_path: Path, steps: int, left: float, replaced: bool
+) -> None:
+    """To the last bit, in whatever form its optimizer is; where the last step is recorded."""
+    own = recorded(tmp_path)
+    last = read_left(own / STEP.format(6) / AFTER)
+    save_file({name: tensor + left for name, tensor in last.items()}, own / WEIGHTS)
+    assert [each.replaced for each in replayed(tmp_path, last=steps)] == [*[False] * 5, replaced]
 
 
 @pytest.mark.parametrize("begun", [0, 7])

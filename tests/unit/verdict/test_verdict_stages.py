@@ -20,7 +20,6 @@ from proofmark.training.outcome.record import Rates
 from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (
-    BESIDE,
     beyond_its_cores,
     changed_log,
     damaged_lines,
@@ -32,7 +31,6 @@ from proofmark.verdict.stages import (
     missing_identity,
     missing_utilisation,
     parts_left_out,
-    slowed_by_its_monitor,
     wrong_flops,
 )
 from tests.automl.automl_records import record as make_search
@@ -57,13 +55,6 @@ def test_what_runs_beyond_the_sessions_cores_is_named() -> None:
     assert reason.startswith("seed 1: a process of this run could use cores that the session may not (2, 3): ")
     (reason,) = beyond_its_cores(seen.model_copy(update={"beyond": tuple(range(20))}))
     assert "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 4 more)" in reason
-
-
-def test_a_monitor_that_takes_the_cores_is_named() -> None:
-    seen = Contention(others=0.0, stolen=0.0, beside=BESIDE, idle=0.0)
-    assert slowed_by_its_monitor(None) == slowed_by_its_monitor(seen) == []
-    (reason,) = slowed_by_its_monitor(seen.model_copy(update={"beside": 0.4}), "framework: ")
-    assert reason.startswith("framework: the case's monitor took 40.0% of the cores while this was timed, more than 5%")
 
 
 @pytest.mark.parametrize("judged", [judge, judge_training, judge_search])

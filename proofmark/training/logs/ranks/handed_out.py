@@ -12,6 +12,10 @@ from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import FED
 from proofmark.training.outcome.examined import HandedOut, Taken
 
+AHEAD = 2
+"""Steps whose samples a rank may have taken by the time that its agent heard of the beginning, when ranks didn't wait
+for each other there: of older logs."""
+
 
 @dataclass(frozen=True)
 class Evaluations:
@@ -89,14 +93,16 @@ def handed_out(
 def _taken(
     event: Event, world: int, items: int | None, size: int | None, steps: int, due: int | None, of_all: int | None
 ) -> Taken:
-    rank, began = event["rank"], event.get("began")
+    rank, began, before = event["rank"], event.get("began"), event.get("before")
     return Taken(
         rank=rank,
         samples=event["samples"],
         by_the_end=event["by_the_end"],
         planned=_planned(rank, world, items, size, began, steps) if items and size and began else None,
         after=began[0] * -(-items // size) + began[1] if items and size and began else None,
-        before=event.get("before"),
+        shown_before=event.get("shown_before"),
+        before=before,
+        ahead=AHEAD * len(range(rank, size, world)) if size and before is not None else None,
         began=began,
         evaluated=event.get("evaluated"),
         evaluated_before=event.get("evaluated_before"),
