@@ -36,7 +36,7 @@ class ContentionMeter:
         self._cores, self._usable = _places(_usable(self._roots[0])), _usable_by(self._roots[:1])
         self._begun = time.monotonic()
         self._busy, self._stolen = _machine(self._cores)
-        self._ours, self._beside = sum(map(_of_tree, self._roots)), self._of_others_here()
+        self._ours, self._beside = self._of_session()
 
     def seen(self) -> Contention:
         """Shares of the cores since the meter was made. What a host takes of a virtual machine is among the others'."""
@@ -44,20 +44,22 @@ class ContentionMeter:
         if capacity <= 0:
             return Contention(others=0.0, stolen=0.0, idle=0.0, clock_mhz=clock_mhz())
         busy, stolen = (now - then for now, then in zip(_machine(self._cores), (self._busy, self._stolen), strict=True))
-        others = busy - (sum(map(_of_tree, self._roots)) - self._ours)
+        ours, beside = self._of_session()
+        others = busy - (ours - self._ours)
         return Contention(
             others=_share(others, capacity),
             stolen=_share(stolen, capacity),
-            beside=max(0.0, self._of_others_here() - self._beside) * len(self._cores) / capacity,
+            beside=max(0.0, beside - self._beside) * len(self._cores) / capacity,
             idle=_share(capacity - busy, capacity),
             clock_mhz=clock_mhz(),
             beyond=self._beyond(),
         )
 
-    def _of_others_here(self) -> float:
-        """Seconds of what the session has started that neither leads it nor is timed here."""
+    def _of_session(self) -> tuple[float, float]:
+        """Seconds of all that is the session's, and of what it has started that neither leads it nor is timed here."""
         session, *apart = map(_tree, self._roots)
-        return _seconds(session - _tree(os.getpid()).union(self._roots[:1], *apart))
+        timed = _tree(os.getpid()).union(self._roots[:1], *apart)
+        return _seconds(session.union(*apart)), _seconds(session - timed)
 
     def _beyond(self) -> tuple[int, ...]:
         """Cores that something of the session may use, and the session itself may not."""
@@ -123,10 +125,6 @@ def _machine(cores: Sequence[int]) -> tuple[float, float]:
     times = [known[core]._asdict() for core in cores if core < len(known)]
     busy = sum(seconds for each in times for kind, seconds in each.items() if kind not in UNUSED)
     return busy, sum(each.get("steal", 0.0) for each in times)
-
-
-def _of_tree(root: int) -> float:
-    return _seconds(_tree(root))
 
 
 def _seconds(processes: Iterable[int]) -> float:

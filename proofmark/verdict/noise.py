@@ -12,16 +12,15 @@ from proofmark.record.parts import Contention, Rate
 from proofmark.record.policy import Noise
 from proofmark.rules.case_file import NOISE
 
+BESIDE, TICKS = 0.25, 0.2
+"""Cores that a case's monitor may keep busy, and seconds of a core beside that, since the kernel counts in hundredths:
+reading devices once a second takes a hundredth of a core, by a program of their vendor's a tenth."""
+
 
 def bound_of(record: CaseRecord) -> float:
     """How far the rounds' core throughput may scatter: as the policy says, or else the case."""
     bound = record.policy.noise.scatter
     return float(record.config.get("max_noise", NOISE)) if bound is None else bound
-
-
-BESIDE, TICKS = 0.25, 0.2
-"""Cores that a case's monitor may keep busy, and seconds of a core beside that, since the kernel counts in hundredths:
-reading devices once a second takes a hundredth of a core, by a program of their vendor's a tenth."""
 
 
 class Timed(Protocol):

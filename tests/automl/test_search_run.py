@@ -84,10 +84,10 @@ def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pyt
     """A search is driven by its session, whose parent has started others too."""
     roots = set[int]()
 
-    def of_tree(root: int) -> float:
+    def tree(root: int) -> set[int]:
         roots.add(root)
-        return 0.0
+        return set()
 
-    monkeypatch.setattr("proofmark.monitoring.contention._of_tree", of_tree)
+    monkeypatch.setattr("proofmark.monitoring.contention._tree", tree)
     fail_with(run_in(tmp_path), monkeypatch, OSError())
     assert roots == {os.getpid()}

@@ -70,7 +70,8 @@ def stages(record: RunRecord) -> Iterator[Stage]:
         yield from shortfalls  # as far as they are known
     yield VerdictKind.INSUFFICIENT, left_out
     yield VerdictKind.ERROR, _missing_figures(record)
-    yield VerdictKind.ERROR, [*_impossible_figures(record), *_beyond_its_cores(record)]
+    misused = [*_beyond_its_cores(record), *_slowed_by_its_monitor(record)]
+    yield VerdictKind.ERROR, [*_impossible_figures(record), *misused]
     yield from shortfalls
     yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
     yield VerdictKind.INSUFFICIENT, _too_little(record)
@@ -246,10 +247,13 @@ def _noise(record: RunRecord) -> list[str]:
 
 def _beyond_its_cores(record: RunRecord) -> list[str]:
     measured = record.measured()
-    found = beyond_its_cores(contention_in(measured.rounds)) if measured else []
-    for name, each in (("framework", record.framework), ("engine", record.engine)):
-        found += slowed_by_its_monitor(each.rounds if each else (), name)
-    return found
+    return beyond_its_cores(contention_in(measured.rounds)) if measured else []
+
+
+def _slowed_by_its_monitor(record: RunRecord) -> list[str]:
+    """The framework too, with which its engine is compared."""
+    timed = (("framework", record.framework), ("engine", record.engine))
+    return [reason for name, each in timed if each is not None for reason in slowed_by_its_monitor(each.rounds, name)]
 
 
 def _longer(measured: Measurement) -> str:

@@ -58,10 +58,10 @@ def test_a_child_of_this_process_is_none_of_the_others_alive_or_waited_for(monke
 
 def test_what_is_left_of_counters_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contention, "_machine", lambda _: (100.3, 0.0))
-    monkeypatch.setattr(contention, "_of_tree", lambda _: 0.0)
+    monkeypatch.setattr(contention, "_seconds", lambda _: 0.0)
     meter = ContentionMeter()
     monkeypatch.setattr(contention, "_machine", lambda _: (100.3 + 0.3, 0.0))
-    monkeypatch.setattr(contention, "_of_tree", lambda _: 0.1 + 0.2 - 1e-12)
+    monkeypatch.setattr(contention, "_seconds", lambda _: 0.1 + 0.2 - 1e-12)
     assert meter.seen().others == 0.0
 
 
@@ -89,7 +89,7 @@ def test_a_helper_that_was_forked_twice_in_an_engines_group_is_none_of_the_other
             while sum(helper.cpu_times()[:2]) < 0.2:
                 time.sleep(0.05)
             assert helper.pid not in contention._tree(started.pid), "a root's own group may be others' too"
-            assert contention._of_tree(os.getpid()) >= 0.2
+            assert contention._seconds(contention._tree(os.getpid())) >= 0.2
         finally:
             helper.kill()
             started.communicate()
@@ -139,7 +139,7 @@ def test_only_cores_that_the_session_may_use_count(
     now = [Times(0.0, 0.0, 0.0)] * len(seconds)
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: now)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: affinity)
-    monkeypatch.setattr(contention, "_of_tree", lambda root: 0.0)
+    monkeypatch.setattr(contention, "_seconds", lambda processes: 0.0)
     monkeypatch.setattr(contention, "time", SimpleNamespace(monotonic=lambda: 10.0 if any(map(any, now)) else 0.0))
     meter = ContentionMeter(os.getpid())
     now[:] = [Times(busy, 10.0 - busy, busy / 4) for busy in (each / 1.25 for each in seconds)]

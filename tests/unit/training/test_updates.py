@@ -72,8 +72,10 @@ class With(Adapted):
         self._hook(optimizer, self._taken)
 
 
-def replayed(folder: Path, case: Tokens | None = None, last: int | None = None) -> list[Replayed]:
-    config = EffectiveConfig("training", "tokens", "embedded", "acme", TASK, SETTINGS)
+def replayed(
+    folder: Path, case: Tokens | None = None, last: int | None = None, precision: str = "fp32"
+) -> list[Replayed]:
+    config = EffectiveConfig("training", "tokens", "embedded", "acme", TASK, {**SETTINGS, "precision": precision})
     replay = Replay(case or Adapted(), config, TrainingSpec(("", ""), "", "", {}, str(folder), ()))
     *_, found = replay.all(folder / "noderank0" / "own0", last)
     return found
@@ -269,6 +271,23 @@ def test_the_last_weights_are_those_that_the_last_step_left(
     last = read_left(own / STEP.format(6) / AFTER)
     save_file({name: tensor + left for name, tensor in last.items()}, own / WEIGHTS)
     assert [each.replaced for each in replayed(tmp_path, last=steps)] == [*[False] * 5, replaced]
+
+
+def test_last_weights_of_another_type_are_others(tmp_path: Path) -> None:
+    own = recorded(tmp_path)
+    last = read_left(own / STEP.format(6) / AFTER)
+    save_file({name: tensor.to(torch.bfloat16) for name, tensor in last.items()}, own / WEIGHTS)
+    assert replayed(tmp_path, last=6, precision="bf16")[-1].replaced
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+def test_a_step_that_a_loss_scaler_leaves_out_changes_nothing(tmp_path: Path, stepped: bool) -> None:
+    own = recorded(tmp_path) / STEP.format(6)
+    save_file({name: tensor * math.nan for name, tensor in read_left(own / GRADIENTS).items()}, own / GRADIENTS)
+    if not stepped:
+        save_file(read_left(own / BEFORE), own / AFTER)
+    found = replayed(tmp_path, precision="fp16")[-1]
+    assert (found.unseen, found.replaced) == ("its gradients are not finite", stepped)
 
 
 @pytest.mark.parametrize("begun", [0, 7])
