@@ -40,6 +40,10 @@ class AudibleLoader:
     def __len__(self) -> int:
         return len(self.silent)
 
+    def sign(self) -> None:
+        """A sign in between, of whoever does more with a batch than one call."""
+        self._report(alive="calls")
+
     def audibly(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The same signs with each of other batches."""
         clock, batch = time.pthread_getcpuclockid(threading.get_ident()), object()
@@ -47,12 +51,17 @@ class AudibleLoader:
         try:
             for loaded in batches:
                 del self._awaited[batch]
-                self._report(alive="calls")
+                self.sign()
                 yield loaded
                 batch = object()
                 self._awaited[batch] = clock
         finally:
             self._awaited.pop(batch, None)
+
+
+def sign_of(loader: Loader) -> Callable[[], None]:
+    """Shows that whoever reads a loader lives, where the loader is one that does."""
+    return loader.sign if isinstance(loader, AudibleLoader) else lambda: None
 
 
 class _Watch:

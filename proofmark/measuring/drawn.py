@@ -25,6 +25,8 @@ class Order:
     def __init__(self, items: int, batch: int) -> None:
         self._items, self._batch = items, min(batch, items)
         self._left, self._carried = 0, list[int]()
+        self._most: int | None = None
+        self._to_come: int | None = None
         self.seeds: list[int] = []
 
     def __len__(self) -> int:
@@ -38,7 +40,12 @@ class Order:
         order = torch.randperm(self._items, generator=torch.Generator().manual_seed(seed)).tolist()
         if self._left:
             order = self._run_on(order)
+        self._to_come = self._most
         for start in range(0, len(order), self._batch):
+            if self._to_come is not None:
+                if not self._to_come:
+                    return
+                self._to_come -= 1
             yield order[start : start + self._batch]
 
     def _run_on(self, order: list[int]) -> list[int]:
@@ -62,6 +69,22 @@ class Order:
             yield
         finally:
             self._left, self._carried = 0, []
+
+    @contextmanager
+    def at_most(self, batches: int) -> Iterator[None]:
+        """A pass that begins now has so many batches, and no more.
+
+        What a reader leaves of one, workers go on loading, and the next pass waits for them under its clock.
+        """
+        self._most = batches
+        try:
+            yield
+        finally:
+            self._most = None
+
+    def end(self) -> None:
+        """Have the pass under way end as soon as what is being loaded has come."""
+        self._to_come = 0
 
     def take_seeds(self) -> list[int]:
         """Those since the last call."""

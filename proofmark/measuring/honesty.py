@@ -17,14 +17,15 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proofmark.measuring.agreement import AT_ONCE, Answers, distance
+from proofmark.measuring.audible_loader import sign_of
 from proofmark.measuring.names import SaysHowNear
 from proofmark.measuring.pace import GRACE, PACE, Paces
-from proofmark.measuring.probes import chains, full_batches, pairs, timed_call
+from proofmark.measuring.probes import Call, chains, full_batches, pairs, timed_call
 from proofmark.measuring.window import Compute, Synchronize, run_window
 from proofmark.record.parts import Check
 
@@ -71,14 +72,14 @@ def probe(
     answers, memorised, cached = Answers(), Paces(), Paces()
     full, new = _full_batches(loader, engine, synchronize, answers, memorised, cached)
     last = [[tensor[-remainder:].clone() for tensor in inputs] for inputs in new[:2]] if remainder else []
-    short = [timed_call(engine, inputs, synchronize) for inputs in last]
+    short = _calls(engine, last, synchronize, sign_of(loader))
     answers.hold(short)
     time.sleep(min(0.5, 3 * statistics.median(full)))
     answers.finish()
     checks = [
         _pace_check("no memorised data", memorised, "inputs that it has not seen take it longer than the data set's"),
         _pace_check("no cached answers", cached, "an input that it has just answered takes it less time"),
-        _agreement(answers, reference, engine, synchronize, precision, len(new[0][0])),
+        _agreement(answers, reference, engine, synchronize, precision, len(new[0][0]), sign_of(loader)),
         _none(
             "waits for its device",
             answers.changed,
@@ -97,13 +98,13 @@ def _full_batches(
     Calls are compared that stand at the same place of either chain, and which chain is first is a coin's: an engine
     that makes no difference has times that could as well have changed places, whatever the machine did to them.
     """
-    full = list[float]()
+    full, sign = list[float](), sign_of(loader)
     chance = random.SystemRandom()
     for data, other in pairs(loader, chance):
         known, new = chains(data, other, chance)
         order = [("known", known), ("new", new)]
         chance.shuffle(order)
-        ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
+        ran = {kind: _calls(engine, chain, synchronize, sign) for kind, chain in order}
         answers.hold([*ran["known"], *ran["new"]])
         (_, settled, once), (begun, first, again) = ran["known"], ran["new"]
         full += [call.seconds for call in (begun, first, once)]
@@ -112,6 +113,17 @@ def _full_batches(
         if memorised.clear and cached.clear:
             break
     return full, new
+
+
+def _calls(
+    engine: Compute, chain: Sequence[list[torch.Tensor]], synchronize: Synchronize, sign: Callable[[], None]
+) -> list[Call]:
+    """Call an engine with one batch after another; with each comes a sign, after the clock."""
+    calls = []
+    for inputs in chain:
+        calls.append(timed_call(engine, inputs, synchronize))
+        sign()
+    return calls
 
 
 def _brisk(seconds: list[float]) -> float:
@@ -138,7 +150,7 @@ def timed_answers(
     company = [next(drawn)]
     batch = len(company[0][0])
     company += [next(drawn) for _ in range(AT_ONCE // batch)]
-    check = _agreement(answers, reference, engine, synchronize, precision, batch, company)
+    check = _agreement(answers, reference, engine, synchronize, precision, batch, sign_of(loader), company)
     whose = "the framework's to the same inputs" if reference else "its own to them in other company"
     return replace(check, name="answers alike when timed", meaning=f"answers in the timed rounds differ from {whose}")
 
@@ -165,14 +177,13 @@ def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Sy
     """
     paces = Paces()
     closest = float("inf")
-    chance = random.SystemRandom()
+    chance, sign = random.SystemRandom(), sign_of(loader)
     for data, previous in pairs(loader, chance):
         seconds, answers = {}, {}
         engines = [("known", engine), ("other", other)]
         chance.shuffle(engines)
         for name, compute in engines:
-            timed_call(compute, previous, synchronize)
-            call = timed_call(compute, data, synchronize)
+            _, call = _calls(compute, [previous, data], synchronize, sign)
             seconds[name], answers[name] = call.seconds, call.answer
         paces.add(seconds["other"], seconds["known"])
         both_answers = zip(answers["other"], answers["known"], strict=True)
@@ -200,12 +211,15 @@ def _agreement(
     synchronize: Synchronize,
     precision: str,
     batch: int,
+    sign: Callable[[], None],
     company: Sequence[list[torch.Tensor]] = (),
 ) -> Check:
     """The largest distance of any row that was looked at, in units of the spread between samples."""
 
     def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        return run_window(reference or engine, inputs, synchronize).answer
+        answer = run_window(reference or engine, inputs, synchronize).answer
+        sign()
+        return answer
 
     near = reference.shortfall if isinstance(reference, SaysHowNear) else None
     worst, bound = answers.worst(ask, None if reference else batch, company, near), TOLERANCE[precision]

@@ -66,6 +66,10 @@ class Bench:
         """A round of so many passes, or of as many as are walked."""
         return nullcontext() if self.order is None else self.order.running_on(passes)
 
+    def at_most(self, batches: int) -> AbstractContextManager[None]:
+        """Passes that begin now have no more batches, where the order is ours: workers load none for nobody."""
+        return nullcontext() if self.order is None else self.order.at_most(batches)
+
     def batches(self, passes: int) -> int:
         """How many batches such a round has."""
         if self.order is None:

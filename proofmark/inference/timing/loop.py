@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
+    from proofmark.measuring.drawn import Order
     from proofmark.metric import Metric
 
 
@@ -105,10 +106,13 @@ def timed_round(
     return result
 
 
-def loader_round(loader: Loader, least_seconds: float, most_seconds: float = 20.0) -> tuple[int, float]:
+def loader_round(
+    loader: Loader, least_seconds: float, most_seconds: float = 20.0, order: Order | None = None
+) -> tuple[int, float]:
     """The loader alone: items, and the seconds of as many passes as take at least `least_seconds`.
 
-    A pass over much data is ended after `most_seconds`, or `least_seconds` if those are more.
+    A pass over much data is ended after `most_seconds`, or `least_seconds` if those are more: by its `order`, where
+    that is ours. Then what workers are loading by then still comes, and counts: they began together, with no batch.
     """
     items, seconds, begun = 0, 0.0, time.perf_counter()
     while not items or seconds < least_seconds:
@@ -116,7 +120,9 @@ def loader_round(loader: Loader, least_seconds: float, most_seconds: float = 20.
         for inputs, _ in loader:
             items += len(inputs[0])
             if time.perf_counter() - begun > max(least_seconds, most_seconds):
-                break
+                if order is None:
+                    break
+                order.end()
         seconds = time.perf_counter() - begun
         if items == before:
             break

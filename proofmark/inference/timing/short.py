@@ -34,7 +34,7 @@ from proofmark.rules.aims import reaches
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.case import Batch, Loader
+    from proofmark.case import Batch
 
 SECONDS = 0.05
 """That a round lasts: long beside a call, short beside the time for which a machine is slower. Neighbours of a virtual
@@ -101,7 +101,7 @@ class ShortRounds:
 
     def _round(self) -> TimedRound:
         bench = self._bench
-        batches = FullBatches(bench.loader, self._batches, len(bench.first[0]))
+        batches = FullBatches(bench, self._batches)
         mixed = Mixed(batches, range(self._batches), bench.first, other=self._other)
         beside = not bench.vendor.runs_on_processor
         metric = RoundMetric(bench, mixed)
@@ -161,6 +161,7 @@ class ShortRounds:
         bench = self._bench
         for inputs, targets in (noted.held for noted in mixed.noted if noted.held is not None):
             mean.update(run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
+            bench.report(alive="calls")
         self._total, self._weight = self._total + mean.total, self._weight + mean.weight
         self._items += items
         known = bench.accuracy
@@ -187,21 +188,22 @@ class ShortRounds:
 
 
 class FullBatches:
-    """So many full batches of a loader, from its beginning, and from there again where it has fewer."""
+    """So many full batches of the data, from its beginning, and from there again where it has fewer."""
 
-    def __init__(self, loader: Loader, batches: int, size: int) -> None:
-        self.dataset = loader.dataset
-        self._loader, self._batches, self._size = loader, batches, size
+    def __init__(self, bench: Bench, batches: int) -> None:
+        self.dataset = bench.loader.dataset
+        self._bench, self._batches = bench, batches
 
     def __iter__(self) -> Iterator[Batch]:
         left = self._batches
         while left:
-            for batch in self._loader:
-                if len(batch[0][0]) == self._size:
-                    yield batch
-                    left -= 1
-                    if not left:
-                        return
+            with self._bench.at_most(left):
+                for batch in self._bench.loader:
+                    if len(batch[0][0]) == len(self._bench.first[0]):
+                        yield batch
+                        left -= 1
+                        if not left and self._bench.order is None:
+                            return
 
     def __len__(self) -> int:
         return self._batches

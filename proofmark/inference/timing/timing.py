@@ -113,7 +113,7 @@ class Timing:
         if isinstance(self._compute, Rests):
             self._compute.rest()  # whatever it did meanwhile would slow the loader down
         with one_thread(), self._bench.running_on():
-            items, seconds = loader_round(self._bench.loader, self._least_seconds)
+            items, seconds = loader_round(self._bench.loader, self._least_seconds, order=self._bench.order)
         attempt = self._bench.attempt
         self._bench.log.write("loader", of=self._name, attempt=attempt, items=items, seconds=seconds)
 
@@ -144,7 +144,7 @@ class Timing:
         if not (self._beside or bench.config.get("num_workers")):
             return
         held = max(1, min(HELD, HELD_BYTES // max(1, sum(tensor.nbytes for tensor in bench.first))))
-        with bench.running_on():
+        with bench.running_on(), bench.at_most(held):
             batches = [inputs for inputs, _ in itertools.islice(bench.loader, held)]
         items = spent = 0
         gc.collect()
@@ -227,6 +227,7 @@ class Timing:
                 result.fresh.append(noted.position)
                 inputs, targets = noted.held
                 answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
+                bench.report(alive="calls")
                 metric.add(noted.position, answer, targets)
         if mixed.rest is not None:
             inputs, targets = mixed.rest

@@ -353,3 +353,22 @@ def test_a_pass_over_much_data_is_ended() -> None:
     endless = Loader(10_000, 1, seconds=0.01)
     items, seconds = loader_round(endless, 0.05, most_seconds=0.1)  # type: ignore[arg-type]
     assert items == endless.drawn < 50 and seconds >= 0.1
+
+
+def test_a_pass_that_its_order_ends_counts_what_was_being_loaded() -> None:
+    class Ordered(Loader):
+        to_come = 10_000
+
+        def end(self) -> None:
+            self.to_come = min(self.to_come, 3)
+
+        def __iter__(self) -> Iterator[Batch]:
+            for batch in super().__iter__():
+                if not self.to_come:
+                    return
+                self.to_come -= 1
+                yield batch
+
+    ordered: Any = Ordered(10_000, 1, seconds=0.01)
+    items, seconds = loader_round(ordered, 0.05, most_seconds=0.1, order=ordered)
+    assert 3 < items == ordered.drawn - 1 < 50 and ordered.to_come == 0 and seconds >= 0.1

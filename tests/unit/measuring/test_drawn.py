@@ -59,6 +59,29 @@ def test_a_round_that_was_left_leaves_nothing_to_the_next_pass() -> None:
     assert sorted(chain(*order)) == list(range(ITEMS))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_pass_that_is_bounded_or_ended_leaves_nothing_to_be_loaded(workers: int) -> None:
+    """What a reader leaves half-way, persistent workers load on, and the next pass waits for them."""
+    plain: Any = DataLoader(
+        Items(ITEMS),  # type: ignore[arg-type]
+        batch_size=SIZE,
+        collate_fn=collate,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+    )
+    loader, order = drawn_anew(plain)
+    assert order is not None
+    for wanted in (1, 7):
+        with order.at_most(wanted):
+            assert len(rows(loader)) == wanted
+    taken = 0
+    for taken, _ in enumerate(loader, 1):
+        if taken == 3:
+            order.end()
+    assert taken == 3 + workers * (plain.prefetch_factor or 0), "what was being loaded still comes"
+    assert len(rows(loader)) == 101, "the next pass is whole"
+
+
 def test_data_of_less_than_a_batch_is_one() -> None:
     order = Order(3, 8)
     with order.running_on(2):

@@ -12,6 +12,7 @@ import torch
 
 from proofmark.measuring import honesty
 from proofmark.measuring.agreement import AT_ONCE
+from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.honesty import TIMED_PACE, TOLERANCE, probe, recognition, timed_answers, timed_pace
 from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE
 
@@ -95,6 +96,17 @@ def test_an_honest_engine_is_cleared_by_the_fewest_pairs(played: Played) -> None
     played.pairs = 0
     probe(LOADER, "own", lambda: None, "framework", "fp32")  # type: ignore[arg-type]
     assert played.held[-1] == 0, "no short batch, where none is named"
+
+
+def test_each_call_is_a_sign_of_life(played: Played) -> None:
+    """Of an engine that takes seconds for one, all of a round's would be a long silence."""
+    signs: list[str] = []
+    loader: Any = AudibleLoader(LOADER, lambda alive: signs.append(alive))
+    probe(loader, "own", lambda: None, "framework", "fp32", 2)  # type: ignore[arg-type]
+    assert signs == ["calls"] * (len(played.unseen) + len(played.asked))
+    recognition(loader, "own", "other", lambda: None)  # type: ignore[arg-type]
+    timed_answers(played, "framework", "own", lambda: None, "fp32", loader)  # type: ignore[arg-type]
+    assert signs == ["calls"] * (len(played.unseen) + len(played.asked)) and len(played.asked) == 2
 
 
 @pytest.mark.parametrize(
