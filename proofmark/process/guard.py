@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from proofmark.process.descriptors import close_all_but
 from proofmark.process.lifetime import MARK, end_marked
 from proofmark.process.scratch.quota import EVERY, Quota
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
@@ -37,7 +38,7 @@ def guard(patience: float = 0.0) -> None:
 
 def _guard(guarded: int, patience: float) -> None:
     os.setsid()
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    close_all_but((0, 1, 2))
     quota = Quota([Path(tempfile.gettempdir())], MOST, "that it may keep")
     poll = select.poll()
     poll.register(sys.stdin.fileno(), 0)  # its end alone: what is read there is not for this process

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.inference.engine.inside.closing import close_in
 from proofmark.inference.engine.inside.server import Server
+from proofmark.process.descriptors import close_all_but
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.memory import keep_freed
 from proofmark.process.threads import one_thread
@@ -43,8 +44,7 @@ def _keep_only(descriptor: int) -> None:
     """The socket and what is printed to: whatever else the process that forked this one had open is nobody's here."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.closerange(3, descriptor)
-    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+    close_all_but((0, 1, 2, descriptor))
     os.set_inheritable(descriptor, False)
 
 
