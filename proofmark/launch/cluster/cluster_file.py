@@ -83,7 +83,7 @@ class Cluster(_Part):
     interface: str | None = Field(default=None, description="the network interface that ranks talk over")
     master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
     data_dir: str | None = Field(
-        default=None, description="where the published data is on each host; null: as --data-dir says"
+        default=None, description="where the published data is on each host; --data-dir wins over it"
     )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
