@@ -173,7 +173,7 @@ class EngineProcess:
         self._ran += processor_times(rested) != rested
         if self._ran > max(LATE, LATE_SHARE * self._rests):
             times = f"{self._ran} of the {self._rests} times that it was to rest"
-            what = "another was being timed, or its batch laid down"
+            what = "another was being timed, data loaded, or its batch laid down"
             raise EngineFailed(f"the engine ran, or a process of its own ended, in {times}: {what}")
         self._started.tell(signal.SIGCONT)
 
