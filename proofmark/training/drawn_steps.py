@@ -16,6 +16,9 @@ a value or two to choose for each weight: it can't explain three."""
 DRAWS = 128
 """Numbers that are drawn for a training: of n steps some ln(n) are used, one for each drawn run."""
 
+NEVER = float(1 << 62)
+"""Candidates for the next run beyond which it makes no difference how many they are: a training has fewer steps."""
+
 
 def draw() -> list[float]:
     """As many numbers above 0, up to 1, as a training may need."""
@@ -48,19 +51,26 @@ class DrawnSteps:
                 return False
             self._left, self.first = RUN, False
             # the n-th candidate gives way to none of the next k with a chance of n / (n + k)
-            self._next = self._agreed(self._candidates / next(self._chances, 1e-300)) // 1 + 1
+            last = min(self._candidates / next(self._chances, 1e-300), NEVER)
+            self._next = self._agreed(last) // 1 + 1
         self.begins, self._left = self._left == RUN, self._left - 1
         self.ends = not self._left
         return True
 
+    def pass_over(self) -> int:
+        """Be asked for all steps before the next that is to be recorded, however many; how many those are."""
+        passed = 0 if self._left else max(0, int(self._next) - self._candidates - 1)
+        self._candidates += passed
+        return passed
+
 
 def recorded_steps(chances: Iterable[float], steps: int) -> list[int]:
     """Numbers, from 1 on, of those that are left of so many steps: the first run, the last whole one that was drawn,
-    and one in which training ended."""
+    and one in which training ended. How many steps there were may be a rank's word: they are not counted one by one."""
     drawn, first, whole, last = DrawnSteps(chances), list[int](), list[int](), list[int]()
-    for step in range(1, steps + 1):
-        if not drawn.due():
-            continue
+    step = 0
+    while (step := step + drawn.pass_over() + 1) <= steps:
+        drawn.due()
         if drawn.first:
             first.append(step)
             continue

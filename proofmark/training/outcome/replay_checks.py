@@ -24,8 +24,9 @@ NOISE = 1.5
 """By how many standard deviations of replays, which draw their dropout anew, they may be further off: over many
 parameters a replay is hardly nearer to the mean of others than one, nor farther."""
 
-NOISIEST = 1.0
-"""Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
+NOISIEST = 2.5
+"""Standard deviations of replays, in lengths of their mean, beyond which no more is allowed. There are none: of six
+that have nothing in common, a deviation is 2.45 times as long as the mean, the root of six."""
 
 ASTRAY = {"fp32": 0.5, "tf32": 0.5, "fp16": 0.5, "bf16": 0.85}
 """How much of its replayed gradient's length a matrix's recorded one may lack, in all but a twentieth of the matrices.

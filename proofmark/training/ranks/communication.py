@@ -97,7 +97,8 @@ class CommunicationMeter:
         def mark(name: str) -> Callable[..., None]:
             return lambda *_: marks.__setitem__(name, self._now())
 
-        hooks = [p.register_post_accumulate_grad_hook(mark("gradient")) for p in self._replica.parameters()]
+        trained = [each for each in self._replica.parameters() if each.requires_grad]
+        hooks = [each.register_post_accumulate_grad_hook(mark("gradient")) for each in trained]
         hooks.append(self._replica.register_forward_pre_hook(mark("called")))
         hooks.append(self._replica.module.register_forward_pre_hook(mark("forward")))
         try:

@@ -58,14 +58,15 @@ def digest_of(weights: Mapping[str, torch.Tensor], alive: Alive = lambda: None) 
     return digest.hexdigest()
 
 
-def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path) -> None:
+def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path, alive: Alive = lambda: None) -> None:
     """Write tensors, gathered where they are sharded, from rank 0.
 
     Raises:
         OSError: no space, no permission.
     """
-    whole = _whole(tensors, place)
+    whole = _whole(tensors, place, alive)
     if place.rank == 0:
+        alive()
         save_file(whole, path)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from proofmark.training.drawn_steps import RUN, DrawnSteps
-from proofmark.training.ranks.left import save_whole
+from proofmark.training.ranks.left import Alive, save_whole
 from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.own import named_gradients, named_state, named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 class Recorder:
     """Of one rank; every rank calls every method."""
 
-    def __init__(self, directory: Path, place: Place, chances: Iterable[float]) -> None:
-        """`chances` are as `drawn_steps.draw` gives them; those of rank 0 count."""
-        self._directory, self._place = directory, place
+    def __init__(self, directory: Path, place: Place, chances: Iterable[float], alive: Alive = lambda: None) -> None:
+        """`chances` are as `drawn_steps.draw` gives them; those of rank 0 count. `alive` is called before each tensor
+        that is copied, and before they are written: a large model takes long."""
+        self._directory, self._place, self._alive = directory, place, alive
         self._steps = DrawnSteps(chances, lambda number: from_rank_0([number], place)[0])
         self._gradients: dict[str, torch.Tensor] = {}
         self._folder = directory
@@ -54,9 +55,14 @@ class Recorder:
         if self._steps.begins and at.steps:
             self._save(named_state(unwrapped(model), optimizer), STATE)
 
-    def hold(self, model: torch.nn.Module) -> None:
-        """Keep the gradients for `end`; called between a step's backward pass and the optimizer's step."""
-        self._gradients = {name: gradient.clone() for name, gradient in named_gradients(unwrapped(model)).items()}
+    def hold(self, model: torch.nn.Module, scale: float = 1.0) -> None:
+        """Keep the gradients for `end`; called between a step's backward pass and the optimizer's step.
+
+        They are `scale` times as long as the loss has them, and stay so: an optimizer may be one that divides itself,
+        and a step that is recorded is taken as any other.
+        """
+        gradients = named_gradients(unwrapped(model))
+        self._gradients = {name: _unscaled(gradient, scale) for name, gradient in gradients.items()}
 
     def end(self, model: torch.nn.Module) -> None:
         """Write the gradients and the weights after the step.
@@ -78,4 +84,12 @@ class Recorder:
         return {RANDOM_OF.format(rank): state for rank, (state,) in enumerate(states)}
 
     def _save(self, tensors: dict[str, torch.Tensor], name: str) -> None:
-        save_whole(tensors, self._place, self._folder / name)
+        self._alive()
+        save_whole(tensors, self._place, self._folder / name, self._alive)
+
+
+def _unscaled(gradient: torch.Tensor, scale: float) -> torch.Tensor:
+    """A copy; of half a precision that a scaler is for, small numbers would be lost."""
+    if scale == 1.0:
+        return gradient.clone()
+    return gradient.to(torch.promote_types(gradient.dtype, torch.float32)) / scale

@@ -77,8 +77,7 @@ class Stepper:
                 alive()
             losses.append(self._micro_step(batch, weight, last=number == len(shares)))
         if recorder is not None:
-            self._scaler.unscale_(self.optimizer)
-            recorder.hold(self.model)
+            recorder.hold(self.model, self._scaler.get_scale())
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

@@ -92,7 +92,8 @@ class Trainer:
         self.honest, self.position = True, Position()
         self.left: Mapping[str, torch.Tensor] = {}
         chances = [float(number) for number in os.environ.get(CHANCES, "").split(",") if number]
-        self._recorder = Recorder(spec.own_directory(0, 0), place, chances) if spec.audited else None
+        own = spec.own_directory(0, 0), place, chances, lambda: self._account.alive("checkpoint")  # as large as one
+        self._recorder = Recorder(*own) if spec.audited else None
 
     def run(self) -> bool:
         """Train; return whether the goal was reached within the limits."""

@@ -44,6 +44,7 @@ def main() -> None:
 
 def trained(rank: int, kind: str, slow: str) -> dict[str, Any]:
     inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if "buffers" in kind else nn.ReLU(), nn.Linear(8, 8))
+    inner[0].bias.requires_grad_(False)  # as of a model of which a part is trained
     model = DistributedDataParallel(torch.compile(inner, backend="eager") if "compiled" in kind else inner)
     communication = CommunicationMeter(model, Place(rank, rank, 2, torch.device("cpu")))
     compute = Compute()

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.drawn_steps import draw, recorded_steps
+from proofmark.training.drawn_steps import DrawnSteps, draw, recorded_steps
 from proofmark.training.outcome.checks import REPLAYED
 from proofmark.training.outcome.replay_checks import UPDATE, takes_steps
 from proofmark.training.outside.replay import Replay
@@ -313,10 +316,39 @@ def test_steps_that_a_rank_has_drawn_itself_are_not_those_that_its_agent_drew() 
     assert recorded_steps(chances, 6) == [1, 2, 3, 4, 5, 6] and recorded_steps(chances, 8) == [*range(1, 9)]
     assert recorded_steps(chances, 9) == [1, 2, 3, 7, 8, 9] == recorded_steps(chances, 13)[:6]
     assert recorded_steps(chances, 50) == [1, 2, 3, 14, 15, 16]
+    far = [1, 2, 3, 7_000_000_010, 7_000_000_011, 7_000_000_012]
+    assert recorded_steps(chances, 1 << 40) == far, "a rank may say any number"
     for steps, passes in (([1, 2, 3, 14, 15, 16], True), ([1, 2, 3, 4, 5, 6], False)):
         (check,) = takes_steps([vars(Replayed(step, gradient=0.0)) for step in steps], "fp32", 50, chances)
         assert check.passed is passes
         assert passes or "4, 5, 6 are recorded, drawn were 1, 2, 3, 14, 15, 16" in check.meaning
+
+
+@given(st.lists(st.floats(1e-3, 1.0), max_size=20), st.integers(0, 400))
+def test_steps_that_are_not_recorded_may_be_passed_over(chances: list[float], steps: int) -> None:
+    drawn, one_by_one = DrawnSteps(chances), list[int]()
+    for step in range(1, steps + 1):
+        if drawn.due():
+            one_by_one.append(step)
+    drawn, passed, step = DrawnSteps(chances), list[int](), 0
+    while (step := step + drawn.pass_over() + 1) <= steps:
+        assert drawn.due()
+        passed.append(step)
+    assert passed == one_by_one
+
+
+def test_what_is_recorded_of_a_scaled_loss_is_not_and_the_optimizer_gets_what_it_always_gets(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 1).to(torch.float16)
+    model.weight.grad = torch.full((1, 3), 2.0, dtype=torch.float16)
+    recorder = Recorder(tmp_path, HERE, draw(), alive := Mock())
+    assert recorder.due()
+    recorder.begin(model, torch.optim.SGD(model.parameters()), Position())
+    recorder.hold(model, 65536.0)
+    recorder.end(model)
+    assert model.weight.grad.eq(2).all() and model.weight.grad.dtype == torch.float16
+    left = read_left(tmp_path / STEP.format(1) / GRADIENTS)["weight"]
+    assert left.dtype == torch.float32 and left.eq(2 / 65536).all()
+    assert alive.call_count >= 10, "each file, and each tensor in it, is a sign of life"
 
 
 def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:
