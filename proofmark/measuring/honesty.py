@@ -218,7 +218,8 @@ def _agreement(
 
     def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         answer = run_window(reference or engine, inputs, synchronize).answer
-        sign()
+        if reference is None:  # else it has told that it takes as long as it takes
+            sign()
         return answer
 
     near = reference.shortfall if isinstance(reference, SaysHowNear) else None

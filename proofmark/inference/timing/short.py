@@ -199,7 +199,7 @@ class FullBatches:
         while left:
             with self._bench.at_most(left):
                 for batch in self._bench.loader:
-                    if len(batch[0][0]) == len(self._bench.first[0]):
+                    if left and len(batch[0][0]) == len(self._bench.first[0]):
                         yield batch
                         left -= 1
                         if not left and self._bench.order is None:

@@ -45,8 +45,8 @@ from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.processor import too_many_loaders, usable_cores
 
-LENIENCY = {"checkpoint": 10.0}
-"""How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
+LENIENCY = {"recording": 10.0, "checkpoint": 10.0}
+"""How much more silence than elsewhere is no hang: what is as large as a model waits for a disk."""
 
 FED = ("init", "data", "evaluation")
 """Phases in which a rank may wait for the process that loads its data."""

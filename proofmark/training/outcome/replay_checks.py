@@ -25,8 +25,8 @@ NOISE = 1.5
 parameters a replay is hardly nearer to the mean of others than one, nor farther."""
 
 NOISIEST = 2.5
-"""Standard deviations of replays, in lengths of their mean, beyond which no more is allowed. There are none: of six
-that have nothing in common, a deviation is 2.45 times as long as the mean, the root of six."""
+"""Standard deviations of replays, in lengths of their mean, beyond which no more is allowed. There are hardly any: of
+six that have nothing in common, a deviation is 2.45 times as long as the mean, the root of six."""
 
 ASTRAY = {"fp32": 0.5, "tf32": 0.5, "fp16": 0.5, "bf16": 0.85}
 """How much of its replayed gradient's length a matrix's recorded one may lack, in all but a twentieth of the matrices.

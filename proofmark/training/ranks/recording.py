@@ -51,9 +51,9 @@ class Recorder:
             which = {"step": at.steps + 1, "epoch": at.epoch, "batch": at.batch}
             (self._folder / WHICH).write_text(json.dumps(which), encoding="utf-8")
         self._save(named_weights(unwrapped(model)), BEFORE)
-        self._save(self._random_states(), RANDOM)
         if self._steps.begins and at.steps:
             self._save(named_state(unwrapped(model), optimizer), STATE)
+        self._save(self._random_states(), RANDOM)  # last: ranks wait here for the one that writes, and say so
 
     def hold(self, model: torch.nn.Module, scale: float = 1.0) -> None:
         """Keep the gradients for `end`; called between a step's backward pass and the optimizer's step.
@@ -72,6 +72,7 @@ class Recorder:
         """
         self._save(self._gradients, GRADIENTS)
         self._save(named_weights(unwrapped(model)), AFTER)
+        from_rank_0([0.0], self._place)  # likewise
         self._gradients = {}
         if self._steps.ends:  # the run that was drawn before gives way to a whole one: training may end within it
             for folder in self._drawn[:-RUN]:

@@ -92,7 +92,7 @@ class Trainer:
         self.honest, self.position = True, Position()
         self.left: Mapping[str, torch.Tensor] = {}
         chances = [float(number) for number in os.environ.get(CHANCES, "").split(",") if number]
-        own = spec.own_directory(0, 0), place, chances, lambda: self._account.alive("checkpoint")  # as large as one
+        own = spec.own_directory(0, 0), place, chances, lambda: self._account.alive("recording")
         self._recorder = Recorder(*own) if spec.audited else None
 
     def run(self) -> bool:

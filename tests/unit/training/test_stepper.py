@@ -31,3 +31,33 @@ def test_a_rank_whose_data_is_late_is_waited_for_in_communication(monkeypatch: p
         assert made._weights(shares, batches) == [1.0]
     totals = made.communication.totals()
     assert totals is not None and totals["seconds"] == pytest.approx(0.05) and totals["of"] == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_recorded_step_is_taken_as_any_other(fused: bool) -> None:
+    """An optimizer that divides by the loss scale itself may have gradients in half precision, which torch unscales for
+    nobody else."""
+    dtype = torch.float16 if fused else torch.float32
+    held: list[float] = []
+
+    def taken(recorder: Any) -> torch.Tensor:
+        torch.manual_seed(0)
+        made: Any = object.__new__(Stepper)
+        made.model = torch.nn.Linear(4, 1).to(dtype)
+        made.optimizer = torch.optim.AdamW(made.model.parameters(), lr=0.1, fused=fused)
+        made._scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        made._scheduler = torch.optim.lr_scheduler.ConstantLR(made.optimizer)
+        made._weights = lambda shares, batches: [1.0]
+
+        def micro_step(batch: torch.Tensor, weight: float, last: bool) -> torch.Tensor:
+            loss = made.model(batch).sum()
+            made._scaler.scale(loss).backward()
+            return loss.detach()
+
+        made._micro_step = micro_step
+        made.step([Share([0], 1)], [torch.ones(1, 4, dtype=dtype)], lambda: None, recorder)
+        weight: torch.Tensor = made.model.weight.detach()
+        return weight
+
+    recorder = SimpleNamespace(hold=lambda model, scale: held.append(float(model.weight.grad.mean()) / scale))
+    assert torch.equal(taken(recorder), taken(None)) and held == [1.0]
