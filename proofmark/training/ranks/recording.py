@@ -72,7 +72,7 @@ class Recorder:
         """
         self._save(self._gradients, GRADIENTS)
         self._save(named_weights(unwrapped(model)), AFTER)
-        from_rank_0([0.0], self._place)  # likewise
+        from_rank_0([0.0], self._place)  # ranks wait here for the one that writes, too
         self._gradients = {}
         if self._steps.ends:  # the run that was drawn before gives way to a whole one: training may end within it
             for folder in self._drawn[:-RUN]:

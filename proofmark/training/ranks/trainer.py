@@ -92,8 +92,11 @@ class Trainer:
         self.honest, self.position = True, Position()
         self.left: Mapping[str, torch.Tensor] = {}
         chances = [float(number) for number in os.environ.get(CHANCES, "").split(",") if number]
-        own = spec.own_directory(0, 0), place, chances, lambda: self._account.alive("recording")
-        self._recorder = Recorder(*own) if spec.audited else None
+        self._recorder = (
+            Recorder(spec.own_directory(0, 0), place, chances, lambda: self._account.alive("recording"))
+            if spec.audited
+            else None
+        )
 
     def run(self) -> bool:
         """Train; return whether the goal was reached within the limits."""

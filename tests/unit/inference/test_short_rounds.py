@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench, form_of
-from proofmark.inference.timing.short import ShortRounds
+from proofmark.inference.timing.short import FullBatches, ShortRounds
 from proofmark.measuring.drawn import drawn_anew
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
@@ -94,6 +96,20 @@ def test_an_honest_engine_has_its_rates(timed: Timed) -> None:
     events = [event for event in read_events(timed.log.path) if event["event"] == "short_round"]
     assert len(events) == 16 and all(0 < each["core_ns"] <= each["whole_ns"] for each in events)
     assert all(each["items"] % 16 == 0 and each["items"] >= 48 for each in events)
+
+
+@pytest.mark.parametrize("batches", [1, 3, 150])
+def test_of_a_round_nothing_is_left_to_be_loaded(timed: Timed, batches: int) -> None:
+    """Workers would load it beside the other side's turn, and the next round wait for it under its clock."""
+    plain = timed.data.loader
+    loader: Any = DataLoader(
+        plain.dataset, batch_size=16, collate_fn=plain.collate_fn, num_workers=2, persistent_workers=True
+    )
+    drawn, order = drawn_anew(loader)
+    for bench in (replace(timed.bench, loader=drawn, order=order), replace(timed.bench, loader=loader, order=None)):
+        assert [len(inputs[0]) for inputs, _ in FullBatches(bench, batches)] == [16] * batches
+    assert drawn._iterator._tasks_outstanding == 0  # type: ignore[attr-defined]
+    loader._iterator = None
 
 
 @pytest.mark.parametrize("way", ["constant", "remembers"])
