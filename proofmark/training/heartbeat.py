@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "checkpoint", "end")
+PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "scoring", "checkpoint", "end")
 """What a rank does, in the order of a step: of two ranks at the same step the earlier phase is the one behind."""
 
 SETUP = PHASES[:2]

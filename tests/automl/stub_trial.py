@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "checkpoint", "end")
+PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "scoring", "checkpoint", "end")
 """As `proofmark.training.heartbeat` has them."""
 
 TOTALS = {"epoch": 0, "step": 1, "samples": 0, "train_seconds": 0.0, "data_seconds": 0.0, "compute_seconds": 0.0}

@@ -40,14 +40,14 @@ class Spread:
         return self._data.load([[number * self._apart for number in chosen] for chosen in lists], epoch)
 
 
-def look_at_search(trainer: Trainer, data: OnDemand, log: EventLog, alive: Callable[[], None]) -> None:
+def look_at_search(trainer: Trainer, data: OnDemand, log: EventLog, alive: Callable[[str], None]) -> None:
     """Evaluate the weights of a trial on what it was chosen by, and say what they come to there.
 
     Args:
         trainer: has them.
         data: all of the search's split.
         log: where it is said.
-        alive: called before each batch.
+        alive: called with the phase that begins, before each batch and before all is computed.
 
     Raises:
         StepError: a sample can't be read.

@@ -6,6 +6,7 @@ import importlib
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -106,7 +107,7 @@ class Prepared:
         )
         trainer.run()
         if not spec.epochs:
-            look_at_search(trainer, self.supplies[-1], log, lambda: heartbeat(0, "evaluation"))
+            look_at_search(trainer, self.supplies[-1], log, partial(heartbeat, 0))
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))

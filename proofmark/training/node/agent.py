@@ -220,7 +220,7 @@ class Watch:
 
     def _patience(self, heartbeat: Heartbeat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
-        if heartbeat.phase in (*SETUP, "end") or heartbeat.step == heartbeat.first:
+        if heartbeat.phase in (*SETUP, "scoring", "end") or heartbeat.step == heartbeat.first:
             return self._setup_timeout
         return max(LENIENCY.get(heartbeat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(heartbeat.phase, 0.0))
 

@@ -87,7 +87,7 @@ class Trainer:
             fresh,
             bool(self.adapted),
             log,
-            lambda: self._account.alive("evaluation"),
+            lambda phase: self._account.alive(phase),
         )
         self.honest, self.position = True, Position()
         self.left: Mapping[str, torch.Tensor] = {}
@@ -247,7 +247,7 @@ class Trainer:
                 self.data.validation,
                 self.place,
                 self.stepper.autocast,
-                lambda: self._account.alive("evaluation"),
+                self._account.alive,
             )
             self.model.train()
         fields: dict[str, Any] = {"took_seconds": (self._clock.parts["evaluation"] - before) / 1e9}

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from proofmark.errors import StepError
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.heartbeat import HeartbeatWriter
+from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.training.tokens import WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
@@ -32,6 +32,35 @@ class Scored(Tokens):
 
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> Any:
         return self.score
+
+
+class Watched(Tokens):
+    """Its metrics look at the last sign of life."""
+
+    def __init__(self, heartbeat: Path) -> None:
+        self.heartbeat, self.phases = heartbeat, list[str]()
+
+    def metric(self, config: EffectiveConfig) -> Any:
+        return Watching(self.heartbeat, self.phases)
+
+
+class Watching:
+    """A metric that notes in which phase it is fed, and computed."""
+
+    def __init__(self, heartbeat: Path, phases: list[str]) -> None:
+        self.heartbeat, self.phases = heartbeat, phases
+
+    def update(self, outputs: Any, targets: torch.Tensor, /) -> None:
+        self._look()
+
+    def compute(self) -> float:
+        self._look()
+        return 0.5
+
+    def _look(self) -> None:
+        found = read_heartbeat(self.heartbeat)
+        assert found is not None
+        self.phases.append(found.phase)
 
 
 class Changed(torch.nn.Module):
@@ -133,7 +162,7 @@ def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(HeartbeatWriter, "__call__", kept)
     weights, _ = trained(tmp_path, HERE, {"target": 0.0})
     assert phases[-1] == "end" and phases[-2 - 2 * len(weights) : -1] == [
-        "evaluation",
+        "scoring",
         *2 * len(weights) * ["checkpoint"],
     ]
 
@@ -193,3 +222,9 @@ def test_what_is_looked_at_before_leaves_chance_as_it_was(tmp_path: Path, monkey
     (tmp_path / "other").mkdir()
     trained(tmp_path / "other", HERE, case=Random(not_looked))
     assert looked == not_looked and len(looked) == 1
+
+
+def test_a_metric_is_computed_in_a_phase_of_its_own(tmp_path: Path) -> None:
+    case = Watched(tmp_path / "rank0.heartbeat")
+    trained(tmp_path, HERE, case=case)
+    assert case.phases[-2:] == ["evaluation", "scoring"]

@@ -67,7 +67,7 @@ def evaluate(
     validation: OnDemand,
     place: Place,
     autocast: Autocast,
-    alive: Callable[[], None],
+    alive: Callable[[str], None],
 ) -> Evaluated:
     """The metric over all ranks, every sample once.
 
@@ -77,7 +77,7 @@ def evaluate(
     Args:
         model: in evaluation mode; without DDP, which would exchange buffers at each call.
         autocast: makes the context of a forward pass.
-        alive: called before each batch, and before all is computed.
+        alive: called with the phase that begins: before each batch, and before all is computed.
 
     Raises:
         StepError: the metric raised something, or has not the values that the case names.
@@ -86,7 +86,7 @@ def evaluate(
     lists, count = evaluation_batches(validation.items, config.eval_batch_size, place.rank, place.world)
     with torch.no_grad():
         for number, batch in enumerate(validation.load(lists)):
-            alive()
+            alive("evaluation")
             inputs, targets = on_device(batch, config, place)
             with autocast():
                 output = model(*inputs)
@@ -96,7 +96,7 @@ def evaluate(
             parts = gathered(given, number < count, place) if scoring.mean is None else [given][: number < count]
             for *outputs, wanted in parts:
                 scoring.update(outputs, wanted)
-    alive()
+    alive("scoring")
     return _evaluated(scoring, validation.items, place)
 
 

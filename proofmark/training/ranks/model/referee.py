@@ -61,7 +61,7 @@ class Referee:
         fresh: Fresh,
         adapted: bool,
         log: EventLog,
-        alive: Callable[[], None],
+        alive: Callable[[str], None],
     ) -> None:
         self._case, self._config, self._validation, self._place = case, config, validation, place
         self._prints, self._trainable = fresh.prints, fresh.trainable
@@ -156,7 +156,7 @@ class Referee:
         chosen = random.SystemRandom().sample(range(items), batches * size)
         wanted, found = list[list[torch.Tensor]](), list[list[torch.Tensor]]()
         for batch in self._validation.load([chosen[at : at + size] for at in range(0, len(chosen), size)]):
-            self._alive()
+            self._alive("evaluation")
             inputs, _ = on_device(batch, self._config, self._place)
             with torch.no_grad():
                 with self._plain_autocast():
