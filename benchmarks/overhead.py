@@ -35,6 +35,7 @@ import torch
 
 from benchmarks.by_hand import FRAMEWORK, ROOT, Times, by_hand, config_of, consumed, hand_written, seeded_model
 from proofmark.case import Loader
+from proofmark.errors import UsageError
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.export import export_onnx
 from proofmark.inference.timing.loop import timed_round
@@ -89,14 +90,29 @@ def main() -> None:
         onnx = Path(folder) / "model.onnx"
         export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
         if wanted.engine:
-            vendor, _, compiler = wanted.engine.partition("/")
-            _compare(vendor, None if compiler == "framework" else compiler, case, loader, onnx, wanted.processes)
+            try:
+                _compare(*_named(wanted.engine), case, loader, onnx, wanted.processes)
+            except UsageError as error:
+                parser.error(str(error))
             return
         for vendor, compiler in ENGINES:
             _compare(vendor, compiler, case, loader, onnx, wanted.processes)
         _called(found, config, Path(folder))
         _monitored(case, loader, found.infer_model("onnxruntime")(config, onnx, None), Path(folder))
     _added_per_batch(case, loader)
+
+
+def _named(engine: str) -> tuple[str, str | None]:
+    """A vendor and its compiler, None for the framework.
+
+    Raises:
+        UsageError: there is no such one.
+    """
+    vendor, _, compiler = engine.partition("/")
+    known = [*find_vendor(vendor, ROOT / "vendors").vendor.compilers, "framework"]
+    if compiler not in known:
+        raise UsageError(f"--engine: expected {vendor}/ and one of {', '.join(known)}, found {engine!r}")
+    return vendor, None if compiler == "framework" else compiler
 
 
 def _in_a_copy(arguments: list[str]) -> int:
