@@ -35,6 +35,10 @@ PROGRAM = _joined()
 OLDEST = (3, 11)
 """The first Python that runs it, and all else."""
 
+ALONE = "import sys; sys.path[:] = filter(None, sys.path)"
+"""How a program given by `-c` begins: nothing is imported from where it is started, a home or /tmp, where anybody's
+base64.py may lie. `-P` would do the same, but an older Python would end at that."""
+
 
 def far_end(python: str) -> list[str]:
     """The command that starts the far end with an interpreter. One too old for its syntax says so.
@@ -43,5 +47,5 @@ def far_end(python: str) -> list[str]:
     """
     packed = b64encode(zlib.compress(PROGRAM.encode())).decode()
     message = '"%s is Python %d.%d, older than %d.%d" % ((sys.executable,) + sys.version_info[:2] + ' + f"{OLDEST})"
-    look = f"import base64, sys, zlib; sys.version_info >= {OLDEST} or sys.exit({message})"
+    look = f"{ALONE}; import base64, zlib; sys.version_info >= {OLDEST} or sys.exit({message})"
     return [python, "-u", "-c", f'{look}; exec(zlib.decompress(base64.b64decode("{packed}")))']

@@ -351,6 +351,13 @@ def test_a_far_end_starts_by_whatever_shell_its_user_has(shell: str) -> None:
         opened(Node("far", "far", lead, through_shell=True).command(started_with("/no/python3")))
 
 
+def test_nothing_is_imported_from_where_a_far_end_is_started(tmp_path: Path) -> None:
+    """A login's home, or the /tmp that Slurm takes where the session's directory is not on the node."""
+    for name in ("base64", "queue", "zlib"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} is not Python itself')")
+    opened(["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *started_with(sys.executable)])
+
+
 def test_an_older_python_says_what_it_is(tmp_path: Path) -> None:
     assert f">={'.'.join(map(str, OLDEST))}" in (Path(__file__).parents[3] / "pyproject.toml").read_text()
     older = tmp_path / "python3.6"

@@ -17,7 +17,7 @@ from proofmark.launch.cluster.container.asking import Ask, Refused, all_there, r
 from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.container.settings import FILE, ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
-from proofmark.launch.cluster.program import OLDEST
+from proofmark.launch.cluster.program import ALONE, OLDEST
 from proofmark.launch.engine_container import PROXIES, PYTHON, EngineContainer, is_gone, removal
 from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.isolation import isolation_settings
@@ -142,7 +142,7 @@ class ContainerImage:
 
     async def _torch_in(self, ask: Ask, container: EngineContainer, name: str) -> str:
         """The version of the image's own torch. A claim of its maker's: nothing rests on it."""
-        program = [PYTHON, "-c", "import sys, torch; print(*sys.version_info[:2], torch.__version__)"]
+        program = [PYTHON, "-c", f"{ALONE}; import torch; print(*sys.version_info[:2], torch.__version__)"]
         oldest = ".".join(map(str, OLDEST))
         expected = f"expected an image with {PYTHON}, {oldest} or newer, and with its vendor's torch"
         command = container.command(program, name)
