@@ -89,6 +89,7 @@ class Slurm:
         if len(nodes) != count:
             raise HostError(f"Slurm gives {len(nodes)} nodes where {count} are wanted: {names}")
         tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
+        await self._ready(count, tell)
         return [await self._node(name) for name in nodes]
 
     async def _granted(self, holder: LocalProcess, reader: asyncio.Task[None], tell: Tell) -> str:
@@ -107,6 +108,25 @@ class Slurm:
                 due, pause = time.monotonic() + pause, min(pause * GROWTH, LONGEST)
             await asyncio.sleep(HEED)
         return granted[1]
+
+    async def _ready(self, count: int, tell: Tell) -> None:
+        """Wait until programs start on all nodes: some boot first, or have a Prolog that takes minutes.
+
+        A step of them all shows it: `scontrol wait_job` knows of no Prolog that only runs before a job's first step. If
+        it fails, the nodes' own steps say of which, and why.
+        """
+        ready = asyncio.ensure_future(_output(*self._step(count), "true"))
+        try:
+            await asyncio.wait([ready], timeout=POLL)
+            if not ready.done():
+                tell(f"Slurm job {self._job}: its nodes are being made ready")
+            while not ready.done():
+                if why := await self.gone():
+                    raise HostError(why)
+                await asyncio.wait([ready], timeout=HEED)
+            await ready
+        finally:
+            ready.cancel()
 
     async def give_back(self) -> None:
         """Close the pipe; a job that is still in the queue is cancelled."""
@@ -155,9 +175,13 @@ class Slurm:
     async def _node(self, name: str) -> Node:
         shown = await _output("scontrol", "show", "node", "-o", name)
         address = re.search(r"NodeAddr=(\S+)", shown)
-        step = ["srun", f"--jobid={self._job}", "--overlap", "-N1", "-n1", f"--nodelist={name}", "--quiet"]
+        return Node(name, address[1] if address else name, (*self._step(1), f"--nodelist={name}"))
+
+    def _step(self, nodes: int) -> list[str]:
+        """What runs a program once on so many of the job's nodes."""
+        step = ["srun", f"--jobid={self._job}", "--overlap", f"-N{nodes}", f"-n{nodes}", "--quiet"]
         step += ["--cpu-bind=none", "--mpi=none", "--export=PATH,HOME,USER,LANG"]
-        return Node(name, address[1] if address else name, (*_without_the_sessions_job(), *step))
+        return [*_without_the_sessions_job(), *step]
 
     async def _listen(self, holder: LocalProcess) -> None:
         assert holder.stderr

@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         if command[-1] == "%N":
             return "n[1-2]" if commands.count(command) > 2 else ""
         shown = {"hostnames": "n1\nn2", "node": "NodeName=n1 NodeAddr=10.0.0.1"}
-        return shown[command[2]] if command[0] == "scontrol" else ""
+        return shown.get(command[2], "") if command[0] == "scontrol" else ""
 
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(slurm, "_output", output)
@@ -99,6 +99,53 @@ def test_a_session_within_a_job_gives_none_of_its_bounds_on(
     unset = {name for flag, name in zip(before[1::2], before[2::2], strict=True) if flag == "-u"}
     assert before[0] == "env" and {"SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK"} <= unset
     assert not {"SLURM_CONF", "OTHER"} & unset and "--cpu-bind=none" in after
+
+
+def not_ready(monkeypatch: pytest.MonkeyPatch, until_then: list[str]) -> None:
+    """Nodes that boot until there is something in a list."""
+    answered = slurm._output
+
+    async def output(*command: str) -> str:
+        while command[-1] == "true" and not until_then:
+            await asyncio.sleep(0.01)
+        return await answered(*command)
+
+    monkeypatch.setattr(slurm, "_output", output)
+
+
+def test_nodes_that_boot_or_run_a_prolog_are_waited_for(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer is expected of them before."""
+    told: list[str] = []
+    made_ready: list[str] = []
+    not_ready(monkeypatch, made_ready)
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if "made ready" in line:
+            made_ready.append(line)
+
+    async def take() -> list[Any]:
+        nodes = Slurm(SimpleNamespace())  # type: ignore[arg-type]
+        try:
+            return await nodes.take(2, tell)
+        finally:
+            await nodes.give_back()
+
+    assert len(asyncio.run(take())) == 2
+    assert told == ["Slurm job 7 runs on n1, n2", "Slurm job 7: its nodes are being made ready"]
+    (step,) = (command for command in asked if command[-1] == "true")
+    assert {"srun", "--jobid=7", "-N2", "-n2"} <= {*step}
+
+
+def test_a_job_that_ends_before_its_nodes_are_ready_is_told(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", ENDED])
+    not_ready(monkeypatch, [])
+    with pytest.raises(HostError, match=r"^Slurm ended job 7 \(gone\): revoked$"):
+        asyncio.run(taken(2))
 
 
 ENDED = "import sys; print('salloc: Granted job allocation 7\\nsalloc: revoked', file=sys.stderr, flush=True)"
