@@ -20,10 +20,11 @@ from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import HostSetup
-from proofmark.launch.cluster.node import Here
+from proofmark.launch.cluster.node import Here, Node
 from proofmark.launch.hosts.describe import Description
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.record.provenance import Chip, Host
+from tests.unit.launch.turning_away import turning_away
 from tests.waiting import PATIENCE, until
 
 
@@ -97,6 +98,21 @@ def test_one_that_was_lost_is_followed_by_another(site: Site, number: signal.Sig
     assert site.look() == []
     (second,) = site.far_ends()
     assert second != first and site.closes()
+
+
+def test_a_host_whose_jump_host_turns_ssh_away_is_reached_later(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has more logins under way than its sshd's `MaxStartups`."""
+    monkeypatch.setattr("random.uniform", lambda least, most: 0.01)
+    lead = turning_away(tmp_path, times=2)
+
+    async def take(*_: object) -> list[Node]:
+        return [Node("this machine", "127.0.0.1", lead)]
+
+    monkeypatch.setattr(Here, "take", take)
+    assert site.look() == [] and len((tmp_path / "tried").read_text()) == 3
+    assert site.closes()
 
 
 def test_a_host_that_refuses_is_not_asked_twice(site: Site, tmp_path: Path) -> None:

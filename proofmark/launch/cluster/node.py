@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +15,11 @@ Tell = Callable[[str], None]
 
 CONNECT_TIMEOUT = 10
 """Seconds until a host that does not answer cannot be reached."""
+
+TRIES = 5
+"""How often ssh is begun for a host that turns it away."""
+
+_TURNED_AWAY = re.compile(r"(?:kex|ssh)_exchange_identification: .*(?:closed by remote host|reset by peer)")
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,21 @@ class Node:
     def command(self, program: Sequence[str]) -> list[str]:
         """What to start here so that `program` runs there. ssh hands one text to the far shell, so that is quoted."""
         return [*self.lead, shlex.join(program)] if self.through_shell else [*self.lead, *program]
+
+
+async def may_try_again(said: str, tried: int) -> bool:
+    """Whether ssh was turned away before it could say who it is, and so ran nothing; if so, after a pause of its own.
+
+    An sshd does that at random where too many logins are under way (`MaxStartups`), as at a jump host.
+
+    Args:
+        said: its complaint.
+        tried: how often it has been begun.
+    """
+    if tried >= TRIES or not _TURNED_AWAY.search(said):
+        return False
+    await asyncio.sleep(random.uniform(0, 2.0**tried))  # noqa: S311 (no secret)
+    return True
 
 
 class Nodes(Protocol):

@@ -7,6 +7,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
-from proofmark.launch.cluster.node import Tell
+from proofmark.launch.cluster.node import Tell, may_try_again
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
 from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.hosts import describe
@@ -141,13 +142,24 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
     if link.container:
         link.keeper = await Keeper.start(link.node, link.container["engine"], link.container["name"])
     try:
-        await link.connection.open(command, setup.cluster.answer_timeout)
+        await _open(setup, link, command)
     except HostError as error:
         if link.python not in str(error):
             raise
         oldest = ".".join(map(str, OLDEST))
         raise HostError(f"`python`: {error}; expected the name or path there of Python {oldest} or newer") from None
     await _furnish(setup, link)
+
+
+async def _open(setup: HostSetup, link: HostLink, command: list[str]) -> None:
+    for tried in count(1):
+        try:
+            await link.connection.open(command, setup.cluster.answer_timeout)
+            return
+        except HostError as error:
+            if not await may_try_again(str(error), tried):
+                raise
+        link.connection = setup.connection(link.connection.logs)
 
 
 async def _furnish(setup: HostSetup, link: HostLink) -> None:

@@ -22,10 +22,11 @@ from proofmark.launch.cluster.container.asking import Ask, all_there, run_on, wi
 from proofmark.launch.cluster.container.image import ContainerImage, container_of
 from proofmark.launch.cluster.container.settings import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
-from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.node import TRIES, Node
 from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
 from proofmark.process.environment import passed_on
+from tests.unit.launch.turning_away import turning_away
 
 GOOD: dict[str, Any] = {"work_dir": "/scratch"}
 
@@ -314,6 +315,17 @@ def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
     far = asked(Node("far", "far", ("/bin/sh", "-c"), through_shell=True))
     with pytest.raises(HostError, match=f"missing, or not visible to the user: {', '.join(lacking)};"):
         asyncio.run(all_there(far, [*lacking, str(tmp_path)]))
+
+
+@pytest.mark.parametrize("times, runs", [(2, True), (9, False)])
+def test_a_command_that_a_jump_host_turns_away_is_tried_again(
+    times: int, runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda least, most: 0.01)
+    host = Node("far", "far", turning_away(tmp_path, times))
+    with contextlib.nullcontext() if runs else pytest.raises(HostError, match="^asking: Connection closed by UNKNOWN"):
+        assert asyncio.run(run_on(host, 60.0, ["echo", "there"], "asking")) == "there\n"
+    assert len((tmp_path / "tried").read_text()) == (3 if runs else TRIES)
 
 
 def test_a_slow_container_engine_is_waited_for_as_long_as_a_host_is(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.local_process import LocalProcess
-from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.node import Node, may_try_again
 
 Ask = Callable[..., Awaitable[str]]
 """Runs a command on a node and returns its output: `run_on` with its first arguments given."""
@@ -38,13 +38,22 @@ async def all_there(ask: Ask, paths: Sequence[str]) -> None:
 MOST = 1 << 20
 """Bytes that a command may print: what runs may be an image's."""
 
+SSHS_OWN = 255
+"""The exit code of an ssh that ran nothing."""
+
 
 class Refused(HostError):
     """A command that ran and failed."""
 
 
 async def run_on(
-    node: Node, patience: float, command: list[str], what: str, given: bytes = b"", timeout: float | None = None
+    node: Node,
+    patience: float,
+    command: list[str],
+    what: str,
+    given: bytes = b"",
+    timeout: float | None = None,
+    tried: int = 1,
 ) -> str:
     """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
 
@@ -64,10 +73,13 @@ async def run_on(
         raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
     finally:
         await ran.end()
+    said = errors.decode("utf-8", "replace")
+    if ran.returncode == SSHS_OWN and await may_try_again(said, tried):
+        return await run_on(node, patience, command, what, given, timeout, tried + 1)
     if ran.returncode:
-        last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        last_line = said.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
         line = "".join(letter if letter.isprintable() else "?" for letter in last_line[0])
-        missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
+        missing = ran.returncode in (126, 127, SSHS_OWN)  # the first two are the shell's
         raise (HostError if missing else Refused)(f"{what}: {line}")
     return output.decode("utf-8", "replace")
 
