@@ -268,7 +268,7 @@ def test_a_containers_command_line() -> None:
     proxies = [f"--env={name}_proxy=" for name in ("http", "https", "ftp", "all", "no")]
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
-        *("--entrypoint=", "--security-opt=no-new-privileges"),
+        *("--log-driver=none", "--no-healthcheck", "--entrypoint=", "--security-opt=no-new-privileges"),
         *(each for name in proxies for each in (name, f"--env={name[6:].upper()}")),
         *(
             "--volume=/scratch/images/1:/scratch",

@@ -69,14 +69,15 @@ class ContainerImage:
         of the work directory. A podman without root gives its user another id in there, who may not write into them,
         unless it is told to keep it.
 
-        An image may be its vendor's. Its entry point is not run; no program of it becomes another user, who would
-        write as that one where directories are shown; and no proxy's password is handed on.
+        An image may be its vendor's. Its entry point is not run, nor a HEALTHCHECK; no program of it becomes another
+        user, who would write as that one where directories are shown; and no proxy's password is handed on. What goes
+        home through the container's output becomes no file of the engine's own.
         """
         mounts = [f"{work}:{cluster.work_dir}", *(f"{path}:{path}" for path in [cluster.checkpoints] if path)]
         mounts += [f"{path}:{path}:ro" for path in dict.fromkeys(read)]
         mounts += cluster.mounts
         options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
-        options += ["--entrypoint=", "--security-opt=no-new-privileges"]
+        options += ["--log-driver=none", "--no-healthcheck", "--entrypoint=", "--security-opt=no-new-privileges"]
         options += [f"--env={each}=" for name in PROXIES for each in (name, name.upper())]
         options += [f"--volume={mount}" for mount in (*mounts, *self.settings.mounts)]
         last = [f"--user={user}", f"--name={name}"]  # an engine takes the last of two: the record stays true
