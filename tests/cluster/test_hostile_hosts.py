@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.launch.cluster import node_logs
 from proofmark.launch.cluster.connection import Connection
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, question, table
@@ -75,6 +76,14 @@ def test_what_is_no_frame_loses_the_host(tmp_path: Path, said: str) -> None:
 
 def test_a_host_that_never_stops_is_not_listened_to(tmp_path: Path) -> None:
     assert heard("while True: say(b'x' * (1 << 20))", tmp_path).lost == "it sent an invalid frame"
+
+
+def test_a_host_has_no_number_of_files_made_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones, of names that a job's logs may have."""
+    monkeypatch.setattr(node_logs, "FILES", 3)
+    said = "".join(file(f"rank0{number}.log", 0) + "\n" for number in (1, 2, 3, 1, 4, 5))
+    assert heard(f"say({said!r})\ntime.sleep(600)", tmp_path).lost == "it sent an invalid frame"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank01.log", "rank02.log", "rank03.log"]
 
 
 @pytest.mark.parametrize(

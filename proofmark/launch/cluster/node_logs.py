@@ -14,13 +14,17 @@ FULL = 1 << 20
 MOST = 64 << 30
 """Bytes that a node may send home of one job."""
 
+FILES = 100_000
+"""Files that they may be: an empty one takes of a disk too."""
+
 
 class NodeLogs:
     """What one node leaves of one job. Nothing that a host says of it is believed before it was looked at."""
 
     def __init__(self, home: Path | None, leaves: Sequence[str] = ()) -> None:
         """Keep files that the job says it leaves in `home`; nothing is kept without one."""
-        self._home, self._leaves, self._received = home, tuple(leaves), 0
+        self._home, self._leaves = home, tuple(leaves)
+        self._received = self._files = 0
         self.ended: int | None = None
         """The exit code of the agent."""
         self.full = False
@@ -41,10 +45,13 @@ class NodeLogs:
         """
         if self._home is None:
             return
-        self._received += len(piece)
-        if not goes_home(name, self._leaves) or self._received > MOST:
+        if not goes_home(name, self._leaves):
             raise ValueError(name)
         path = self._home / name
+        self._received += len(piece)
+        self._files += not path.exists()
+        if self._received > MOST or self._files > FILES:
+            raise ValueError(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as stream:
             if stream.tell() != offset:
