@@ -36,6 +36,7 @@ class Run:
     def __init__(self, logs: Path, leaves: Sequence[str], send: Send) -> None:
         self._logs, self._folder, self._leaves, self._send = logs, logs.parent, leaves, send
         self._temporary: Path | None = None
+        self._in_use: Path | None = None
         self._child: Child | None = None
 
     def start(
@@ -57,6 +58,7 @@ class Run:
         self._logs.mkdir(parents=True)
         (self._folder / "spec.json").write_text(spec)
         self._temporary = None if temporary else temporary_directory(environment)
+        self._in_use = temporary or self._temporary
         with (self._logs / "agent.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -64,7 +66,7 @@ class Run:
                 stdout=log,
                 stderr=log,
                 cwd=code,
-                env={**os.environ, **environment, "TMPDIR": str(temporary or self._temporary)},
+                env={**os.environ, **environment, "TMPDIR": str(self._in_use)},
                 start_new_session=True,
             )
         self._child = Child(process, mark)
@@ -113,7 +115,7 @@ class Run:
 
     def touch(self) -> None:
         """Mark the run's directories as in use."""
-        for folder in filter(None, (self._folder, self._temporary)):
+        for folder in filter(None, (self._folder, self._in_use)):
             with contextlib.suppress(OSError):
                 os.utime(folder)
 

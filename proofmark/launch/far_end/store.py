@@ -22,7 +22,7 @@ COMPILED = "__pycache__"
 """Where Python keeps modules that it has compiled."""
 
 ABANDONED = 86_400.0
-"""Seconds after which a run's folders are nobody's any more: each heartbeat of a far end touches them."""
+"""Seconds after which a run's folders are nobody's any more: whoever attends to it touches them all the time."""
 
 
 class Store:
@@ -42,7 +42,6 @@ class Store:
         probe.write_bytes(b"x" * 4096)
         _remove_leftovers(self.runs.iterdir(), now=probe.stat().st_mtime)
         probe.unlink()
-        _remove_leftovers(Path(tempfile.gettempdir()).glob(TEMPORARY + "*"), now=time.time())
 
     def lack(self, tree: str, manifest: bytes) -> list[str]:
         """Which files of a code tree are not here yet; the manifest is path to SHA-256."""
@@ -116,14 +115,16 @@ class Store:
 
 def temporary_directory(environment: dict[str, str]) -> Path:
     """A directory for a run's temporary files, where the user wants it unless sockets would not fit in it: their paths
-    have 107 bytes at most."""
+    have 107 bytes at most. What lies there of runs that nobody has removed goes."""
     base = environment.get("TMPDIR") or tempfile.gettempdir()
     fits = len(os.fsencode(base)) <= 107 - len(f"/{TEMPORARY}01234567/pymp-01234567/listener-01234567")
-    return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base if fits else "/tmp"))  # noqa: S108 (its name is random)
+    folder = Path(base if fits else "/tmp")  # noqa: S108 (its name is random)
+    _remove_leftovers(folder.glob(TEMPORARY + "*"), now=time.time())
+    return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder))
 
 
 def _remove_leftovers(folders: Iterable[Path], now: float) -> None:
-    """Folders that no far end has removed: the host was switched off. `now` is by their disk's own clock."""
+    """Folders that nobody has removed: the host was switched off. `now` is by their disk's own clock."""
     for folder in folders:
         with contextlib.suppress(OSError):  # going just now
             if now - folder.lstat().st_mtime > ABANDONED:

@@ -150,6 +150,7 @@ def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) 
             run.say(line)
         if stopped:
             run.end(patience=5.0)
+        run.touch()
         time.sleep(0.0 if ended is not None else HEARD)
     return ended
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,26 @@ def test_a_folder_that_cannot_be_read_is_told_with_the_end(
     code = f"import shutil; shutil.rmtree({str(tmp_path / 'noderank0')!r})"
     ended = run_to_its_end(tmp_path, sent, code)
     assert ended["code"] == 0 and ended["unread"] == {"noderank0": "No such file or directory"}
+
+
+def test_temporary_files_of_hosts_that_were_switched_off_go_where_the_next_ones_lie(tmp_path: Path) -> None:
+    """Where the cluster file's TMPDIR says, say. Those of a run that is attended to stay, however old."""
+    on, quiet = Run(tmp_path / "on/noderank0", [], lambda *_, **__: None), [sys.executable, "-c", ""]
+    with tempfile.TemporaryDirectory(prefix="x-") as chosen:  # short: sockets lie below
+        folders = [Path(chosen, f"proofmark-host-{name}") for name in ("left", "on")]
+        for folder in folders:
+            (folder / "pymp").mkdir(parents=True)
+        on.start(quiet, {}, tmp_path, "{}", secrets.token_hex(8), folders[1])
+        for folder in folders:
+            os.utime(folder, (1, 1))
+        on.touch()
+        next_one = Run(tmp_path / "next/noderank0", [], lambda *_, **__: None)
+        next_one.start(quiet, {"TMPDIR": chosen}, tmp_path, "{}", secrets.token_hex(8))
+        assert [folder.exists() for folder in folders] == [False, True]
+        for run in (on, next_one):
+            run.end(PATIENCE)
+            run.remove()
+        assert [*Path(chosen).iterdir()] == folders[1:]
 
 
 def test_what_is_no_file_is_not_fetched(tmp_path: Path) -> None:
