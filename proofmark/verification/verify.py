@@ -66,7 +66,15 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
     Raises:
         UsageError: there is no such folder, the list can't be read, or ssh-keygen is missing.
     """
-    root = _folder(directory)
+    return verify_found(_folder(directory), suites, allowed)
+
+
+def verify_found(root: Path, suites: Mapping[str, Suite], allowed: Path | None = None) -> Verified:
+    """As `verify`, of a folder that nobody named but that was found: what may be wrong with it is a finding.
+
+    Raises:
+        UsageError: the list can't be read, or ssh-keygen is missing.
+    """
     odd = sorted(strange(root))
     unopened = [Finding(path.relative_to(root).as_posix(), "is not a regular file, so not opened") for path in odd]
     if any(path.parent == root and path.name in (MANIFEST, SIGNATURE) for path in odd):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.ranking import obstacles
 from proofmark.verification.made_up import MADE_UP
-from proofmark.verification.verify import verify
+from proofmark.verification.verify import verify_found
 from reports.content.view import View
 from reports.site.discover import Session
 from reports.site.entry import entry_of, values_of
@@ -52,7 +53,7 @@ def held(folder: Path, suites: Mapping[str, Suite], allowed: Path | None = None)
     Raises:
         ProofmarkError: the list can't be read, or ssh-keygen is missing.
     """
-    verified = verify(folder, suites, allowed)
+    verified = verify_found(folder, suites, allowed)
     unheld = {note.file: harmless(note.what) for note in verified.notes if note.file in verified.records}
     return Seen([str(finding) for finding in verified.findings], verified.records, unheld, verified.signer)
 
@@ -76,12 +77,14 @@ class Reader:
         Nothing of a session counts as verified where anything in its folder is not as it was left.
 
         Raises:
-            OSError: a page can't be written.
+            OSError: a page can't be written, or what verifies fails elsewhere than in the session's folder.
             ProofmarkError: nothing can be verified here.
         """
         try:
             seen = self.look(session.folder, self.suites)
-        except MADE_UP as error:
+        except (OSError, *MADE_UP) as error:
+            if isinstance(error, OSError) and not _in(session.folder, error):
+                raise
             message = harmless(f"{session.folder}: cannot be verified: {reason(error)}")
             return [Read(key_of(path), session.state, problem=message) for path in session.records]
         return list(self._each(session, seen))
@@ -114,6 +117,11 @@ class Reader:
             if verdict.kind != VerdictKind.PASS:
                 yield "; ".join([f"{verdict.kind} by policy {policy.title}", *verdict.reasons[:1]])
         yield from obstacles(record, policy)
+
+
+def _in(folder: Path, error: OSError) -> bool:
+    """Whether a file there, or the folder itself, is what could not be read."""
+    return isinstance(error.filename, str | bytes | Path) and Path(os.fsdecode(error.filename)).is_relative_to(folder)
 
 
 def _content(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import fcntl
 import json
 import os
@@ -361,6 +362,37 @@ def test_a_session_that_does_not_hold_is_shown_unranked_with_the_finding(tmp_pat
     (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
     assert row["rank"] is None and row["why"].startswith("manifest.json: is missing")
     assert "Not verified:" in (tmp_path / "site/runs" / f"{row['id']}.html").read_text()
+
+
+@pytest.mark.parametrize("other", ["in/inference/case/sub/manifest.json", "manifest.json"])
+def test_a_manifest_of_something_else_is_no_end_of_the_build(tmp_path: Path, other: str) -> None:
+    """Below a run that has none, as a compiler leaves one, or above the directory."""
+    put(tmp_path / "in", seed())
+    (tmp_path / other).parent.mkdir(exist_ok=True)
+    (tmp_path / other).write_text("{}")
+    assert made(tmp_path / "in", tmp_path / "site", held).problems == []
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["rank"] is None and row["why"].startswith("manifest.json: is missing")
+
+
+def test_a_session_that_is_taken_away_while_it_is_read_is_a_line(few: Path, tmp_path: Path) -> None:
+    def going(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        if folder.parents[1].name == "0":
+            remove(folder)
+        return held(folder, suites)
+
+    built = made(few, tmp_path / "site", going)
+    assert built.runs == 3 and len(built.problems) == 1 and "No such file" in built.problems[0]
+
+
+def test_a_session_with_a_folder_that_nobody_may_enter_is_a_line(few: Path, tmp_path: Path) -> None:
+    def closed(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        if folder.parents[1].name == "0":
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder / "below" / "log"))
+        return Seen((), {})
+
+    built = made(few, tmp_path / "site", closed)
+    assert built.runs == 3 and len(built.problems) == 1 and "cannot be verified: [Errno 13]" in built.problems[0]
 
 
 def test_a_run_whose_configuration_was_held_to_nothing_is_shown_unranked(tmp_path: Path) -> None:

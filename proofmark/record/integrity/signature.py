@@ -94,6 +94,8 @@ def signer_of(folder: Path, allowed: Path) -> str:
     _refuse_unread(allowed, "--allowed-signers")
     if signature.is_symlink() or not signature.is_file():
         raise BadSignature("is missing: nobody has signed the manifest")
+    if not (folder / MANIFEST).is_file():
+        raise BadSignature(f"is over nothing: there is no {MANIFEST}")
     principals, complaint = _principals(signature, allowed)
     if complaint is not None or not principals:
         raise BadSignature(f"is not by a signer that {allowed} allows: {complaint or 'unknown key'}")

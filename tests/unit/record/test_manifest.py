@@ -186,6 +186,10 @@ def test_any_other_does_not(folder: Path, keys: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", keys / "ours", "-n", "file", manifest], check=True)
     with pytest.raises(BadSignature):
         signer_of(folder, keys / "allowed")
+    sign(folder, keys / "ours")
+    manifest.unlink()
+    with pytest.raises(BadSignature, match="is over nothing"):
+        signer_of(folder, keys / "allowed")
 
 
 def test_a_signer_may_be_listed_for_other_things_before(folder: Path, keys: Path, tmp_path: Path) -> None:
