@@ -10,6 +10,9 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from proofmark.record.parts import Part
 
+MOST = 1e300
+"""What is larger, in whatever unit, was not measured; an integer may be too large to be shown."""
+
 
 class FigureKind(StrEnum):
     """What a figure tells of. A speed and a cost (time, energy) are withheld where the verdict withholds a speed."""
@@ -55,6 +58,8 @@ class Figure(Part):
             raise ValueError(f"figure {self.key}: expected a value, or the reason why there is none")
         if isinstance(self.value, str) != (self.unit == "text") and self.value is not None:
             raise ValueError(f"figure {self.key}: expected a text in unit 'text', a number in any other")
+        if isinstance(self.value, int | float) and not abs(self.value) < MOST:
+            raise ValueError(f"figure {self.key}: expected a number below {MOST:g}, nothing larger is measured")
         return self
 
     @model_serializer(mode="wrap")
@@ -90,10 +95,6 @@ def refuse_doubled(figures: Sequence[Figure]) -> None:
     if len(set(keys)) < len(keys):
         doubled = sorted({key for key in keys if keys.count(key) > 1})
         raise ValueError(f"two figures have one key: {', '.join(doubled)}")
-
-
-MOST = 1e300
-"""What is larger, in whatever unit, was not measured; an integer may be too large to be shown."""
 
 
 def valued(value: float | None, reason: str | None) -> dict[str, Any]:

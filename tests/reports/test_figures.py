@@ -96,6 +96,8 @@ def test_the_first_figure_is_the_one_that_ranks(suite: str) -> None:
         ({"value": "fast"}, "expected a text in unit 'text', a number in any other"),
         ({"unit": "text"}, "expected a text in unit 'text', a number in any other"),
         ({"value": float("inf")}, "finite number"),
+        ({"value": -1.7e308}, "expected a number below 1e\\+300"),
+        ({"value": 10**400}, "expected a number below 1e\\+300"),
         ({"key": "Not A Key"}, "key"),
         ({"kind": "secret"}, "kind"),
     ],

@@ -252,13 +252,16 @@ def test_a_record_that_cannot_be_read_is_a_line_and_the_rest_is_built(few: Path,
     with put(few / "large", seed()).open("r+b") as stream:
         stream.truncate(2 << 30)
     put(few / "schema", {**seed(), "schema_version": 99})
+    for number, pace in enumerate([1e308] * 4 + [1.7e308] * 3):
+        put(few / f"speed-{number}", {**seed(), "figures": [{**seed()["figures"][0], "value": pace}]})
     built = made(few, tmp_path / "site")
     assert built.runs == 3
-    truncated, large, schema = built.problems
+    truncated, large, schema, *speeds = built.problems
+    assert len(speeds) == 7 and all("expected a number below 1e+300" in each for each in speeds)
     assert "0/inference/case/record.json: not a run record" in truncated
     assert "larger than 64 MiB" in large and "\n" not in large
     assert "schema version 99, this Proofmark reads 2 and 3" in schema
-    assert len(data(tmp_path / "site/data/site.js")["problems"]) == 3
+    assert len(data(tmp_path / "site/data/site.js")["problems"]) == len(built.problems)
 
 
 def test_a_record_of_an_unknown_suite_is_shown_by_envelope_and_figures(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
     per_second = f"{plural(record.item)}/s"
     for key, (label, also, meaning) in RATES.items():
         rate = record.rates.get(key)
-        known = {"value": rate.value, "spread": rate.stdev} if rate else {"reason": "nothing was measured"}
+        known = {**valued(rate.value, None), "spread": rate.stdev} if rate else {"reason": "nothing was measured"}
         named: dict[str, Any] = {"key": key, "label": label, "also": also, "meaning": meaning}
         yield Figure(**named, unit=per_second, kind=FigureKind.SPEED, headline=True, **known)
     yield from _tokens(record)
@@ -76,7 +76,8 @@ def _tokens(record: TrainingRecord) -> Iterator[Figure]:
         ("tokens_per_second_per_device", "tokens per device", record.tokens_per_second_per_device),
     ):
         if tokens is not None:
-            yield Figure(key=key, label=label, unit="tokens/s", kind=FigureKind.SPEED, value=tokens, note=note)
+            known = {**valued(tokens, None), "note": note}
+            yield Figure(key=key, label=label, unit="tokens/s", kind=FigureKind.SPEED, **known)
 
 
 def _of_task(record: TrainingRecord) -> Iterator[Figure]:
