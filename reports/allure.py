@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from reports.allure_tree import CONFIGURATION, arrange, in_order, parameters
+from reports.allure_tree import CONFIGURATION, SESSION, arrange, in_order, parameters
 from reports.ci.markdown import escaped
 from reports.content.view import View, with_other_name
 
@@ -82,10 +82,10 @@ def each_alone(alone: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Non
             impl.function = alone(impl.function)
 
 
-def label(suite: str, case: str, variant: Mapping[str, str], configuration: str) -> None:
+def label(suite: str, case: str, variant: Mapping[str, str], configuration: str, session: str) -> None:
     """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
-    parameters, for the history, as is the hash of its `configuration`. The verdict is left out: the run may not have
-    begun.
+    parameters, for the history, as is the hash of its `configuration`. With the token of its `session` too. The verdict
+    is left out: the run may not have begun.
     """
     import allure
 
@@ -93,6 +93,7 @@ def label(suite: str, case: str, variant: Mapping[str, str], configuration: str)
     dynamic.feature(suite)
     dynamic.story(case)
     dynamic.label(CONFIGURATION, configuration)
+    dynamic.label(SESSION, session)
     shown = in_order(variant)
     dynamic.tag(*(shown[name] for name in ("vendor", "precision", "profile") if name in shown))
     for name, value in shown.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
 
 CONFIGURATION = "configuration"
 """The label with the hash of a run's configuration."""
+
+SESSION = "session"
+"""The label with a session's token: another's results may be written into the same folder meanwhile."""
 
 MOVED = ("parentSuite", "suite", "subSuite", "package")
 """Labels that Allure's pytest plugin gives by module."""
@@ -70,11 +73,11 @@ def write_session(folder: Path, records: Sequence[CaseRecord], session: str, env
     (folder / "executor.json").write_text(json.dumps(executor(session, environ), indent=1), encoding="utf-8")
 
 
-def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collection[str]) -> None:
+def forget_moments(folder: Path, records: Sequence[CaseRecord], session: str) -> None:
     """Have all tests and fixtures of cases whose speed is withheld begin and end when the run began.
 
-    The moments of a fixture, and of the tests around it, tell how long it measured. Files named in `before` are of
-    other sessions.
+    The moments of a fixture, and of the tests around it, tell how long it measured. Results without the token of this
+    `session` are of others.
 
     Raises:
         OSError: a file can't be read or written.
@@ -83,10 +86,11 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collecti
     tests: dict[str, int] = {}
     for kind in ("result", "container"):  # tests first: fixtures are known by them
         for path in sorted(folder.glob(f"*-{kind}.json")) if kept else ():
-            if path.name in before:
-                continue
             try:
-                content = json.loads(path.read_text(encoding="utf-8"))
+                written = path.read_text(encoding="utf-8")
+                if kind == "result" and session not in written:
+                    continue
+                content = json.loads(written)
             except ValueError:  # half of another session's
                 continue
             moment = next((round(1000 * record.started) for record in kept if _is_of(content, record)), None)

@@ -68,7 +68,7 @@ def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_on
     two_devices: House,
 ) -> None:
     two_devices.vendor_yaml("third").write_text("repeat: 3\nseed: 7\n")
-    reports = ("--summary=told.md", "--annotations=told.txt", "--junitxml=junit.xml")
+    reports = ("--summary=told.md", "--annotations=told.txt", "--junitxml=junit.xml", "--alluredir=allure")
     ran = two_devices.run("-n", "2", *reports, trouble="second.call=SIGKILL")
     assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
     assert ran.code == 17, ran.output
@@ -81,6 +81,9 @@ def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_on
     path = two_devices.vendor_yaml("third").relative_to(two_devices.root).as_posix()
     assert annotation.startswith(f"::error file={path},line=2,title=not legal::seed: ")
     assert set(suites(two_devices.root / "junit.xml")) == {f"inference/{case}" for case in ("tiny", "second", "third")}
+    results = [json.loads(path.read_text()) for path in (two_devices.root / "allure").glob("*-result.json")]
+    stops = {each["stop"] for each in results if "TestSecond#" in each["fullName"]}
+    assert stops == {round(1000 * ran.record("second").started)}, "no moment of a worker's tests tells a speed"
 
 
 def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) -> None:

@@ -79,16 +79,9 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
     """Neither of the test, nor of the fixture that measured, nor of what began right after it."""
     passed, failed = make_record(), make_record(case="bert", started=1.25)
     failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
-    before = laid(
-        tmp_path, "0-result.json", {"uuid": "0", "labels": [named("feature", "inference"), named("story", "bert")]}
-    )
-    tests = [
-        laid(
-            tmp_path,
-            f"{n}-result.json",
-            {"uuid": str(n), "labels": [named("feature", "inference"), named("story", case)]},
-        )
-        for n, case in enumerate(("resnet50", "bert"), 1)
+    another, *tests = [
+        laid(tmp_path, f"{n}-result.json", {"uuid": str(n), "labels": labels("inference", case, session)})
+        for n, (case, session) in enumerate([("bert", "another"), ("resnet50", "this"), ("bert", "this")])
     ]
     moments = {"start": 5_500, "stop": 8_500}
     fixtures = [
@@ -96,8 +89,8 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
         for n in (1, 2)
     ]
     (tmp_path / "3-result.json").write_text('{"uuid": "half of another ses')
-    forget_moments(tmp_path, [passed, failed], before={before.name})
-    texts = [path.read_text() for path in (before, tests[0], fixtures[0], tests[1], fixtures[1])]
+    forget_moments(tmp_path, [passed, failed], "this")
+    texts = [path.read_text() for path in (another, tests[0], fixtures[0], tests[1], fixtures[1])]
     assert all("5000" in each and "9000" in each for each in texts[:3])
     for each in texts[3:]:
         assert {*re.findall(r'"(?:start|stop)": (\d+)', each)} == {"1250"}
@@ -106,17 +99,20 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
 def test_of_a_case_at_two_scales_the_one_that_passed_keeps_its_moments(tmp_path: Path) -> None:
     failed = make_training(scale="1x2", started=1.25)
     failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
-    labels = {"labels": [named("feature", failed.suite), named("story", failed.case)]}
     for scale in ("1x1", "1x2"):
-        content = {"uuid": scale, "parameters": [named("scale", scale)], **labels}
+        content = {"uuid": scale, "parameters": [named("scale", scale)], "labels": labels(failed.suite, failed.case)}
         laid(tmp_path, f"{scale}-result.json", content)
-    forget_moments(tmp_path, [make_training(scale="1x1"), failed], before=[])
+    forget_moments(tmp_path, [make_training(scale="1x1"), failed], "this")
     kept = {path.name[:3]: json.loads(path.read_text())["stop"] for path in tmp_path.iterdir()}
     assert kept == {"1x1": 9_000, "1x2": 1_250}
 
 
 def named(name: str, value: str) -> dict[str, str]:
     return {"name": name, "value": value}
+
+
+def labels(suite: str, case: str, session: str = "this") -> list[dict[str, str]]:
+    return [named("feature", suite), named("story", case), named("session", session)]
 
 
 def test_what_cannot_be_seen_is_shown_as_escapes() -> None:

@@ -80,7 +80,7 @@ def allure():
 
 def everything(record, recorder: Recorder) -> dict[str, str]:
     """What each of the four reports says of a record."""
-    label(record.suite, record.case, parameters(record), record.config_hash)
+    label(record.suite, record.case, parameters(record), record.config_hash, "this")
     describe(record, None, SUITES["inference"].charts(record))
     return {
         "terminal": "\n".join(summary_lines([record])) + verdict_table([record], Path("run"), 80, False),
@@ -147,12 +147,12 @@ def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path
     log.write_text("{}\n")
     empty = tmp_path / "worker.log"
     empty.touch()
-    label("inference", "resnet50", parameters(records["pass"]), "c0ffee")
+    label("inference", "resnet50", parameters(records["pass"]), "c0ffee", "this")
     correct(records["pass"])
     describe(records["pass"], {"events": log, "worker.log": empty}, SUITES["inference"].charts(records["pass"]))
     assert allure.labels["feature"] == ("inference",)
     assert allure.labels["story"] == ("resnet50",)
-    assert allure.labels["configuration"] == ("c0ffee",)
+    assert allure.labels["configuration"] == ("c0ffee",) and allure.labels["session"] == ("this",)
     assert set(allure.parameters) == {"vendor", "chip", "compiler", "precision", "profile"}
     assert allure.parameters["compiler"] == "onnxruntime"
     assert json.loads(allure.bodies["run record"])["case"] == "resnet50"
