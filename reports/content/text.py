@@ -26,7 +26,12 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def score(value: float) -> str:
-    """An accuracy, to the five decimals that the verdict's reasons have; a count as one."""
+    """An accuracy, to the five decimals that the verdict's reasons have; a count as one.
+
+    What is too small for those, or too large to be read so, to five significant digits.
+    """
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return brief(value, 5)
     return f"{value:.0f}" if abs(value) > 1 and float(value).is_integer() else f"{value:.5f}"
 
 

@@ -66,9 +66,10 @@ def test_a_record_cannot_hold_what_is_not_a_number():
 
 
 @pytest.mark.parametrize(
-    "value, expected", [(25.0, "25"), (1.0, "1.00000"), (0.0, "0.00000"), (25.5, "25.50000"), (float("inf"), "inf")]
-)
-def test_a_count_is_written_as_one(value: float, expected: str) -> None:
+    "value, expected", [(25.0, "25"), (1.0, "1.00000"), (0.0, "0.00000"), (25.5, "25.50000"), (float("inf"), "inf"),
+                        (3.2e-6, "3.2000e-06"), (-3.2e-6, "-3.2000e-06"), (-0.5, "-0.50000"), (1e30, "1.0000e+30")]
+)  # fmt: skip
+def test_a_count_is_written_as_one_and_nothing_as_more_or_less_than_can_be_read(value: float, expected: str) -> None:
     assert text.score(value) == expected
 
 
