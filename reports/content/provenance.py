@@ -126,9 +126,14 @@ def _host(host: Host | None) -> str:
     return f"{host.name}: {host.processor}, {cores}, {text.gibibytes(host.memory_bytes)}, {host.system}"
 
 
+def units_of(name: str, units: int) -> str:
+    """A chip by name, of a processor with how many of its cores: no other is counted by units."""
+    return f"{units} cores of {name}" if units > 1 else name
+
+
 def chip(found: Chip) -> str:
     """The detected chip, its units and its dense peak with the source, or why there is no peak."""
-    name = f"{found.units} cores of {found.name}" if found.units > 1 else found.name
+    name = units_of(found.name, found.units)
     if found.peak is None:
         return f"{name}; peak {text.MISSING} ({found.peak_missing or 'no reason recorded'})"
     peak = found.peak

@@ -129,7 +129,7 @@ def entry_of(
         started=record.started,
         commit=commit,
         config_hash=record.config_hash,
-        series=_series(record),
+        series=_series(record, signer),
         verdict=str(view.verdict.kind),
         sign=view.verdict.kind.sign,
         tone=tone(view.verdict.kind),
@@ -159,7 +159,8 @@ def _cell(figure: Figure, shown: Shown) -> Cell:
     )
 
 
-def _series(record: CaseRecord) -> str:
+def _series(record: CaseRecord, signer: str | None) -> str:
     """The same for runs that belong to one trend: of one contender, on like machines."""
     group_key = [record.suite, record.case, variant.variant(record), variant.machine(record)]
+    group_key += [signer] if signer else []
     return hashlib.sha256(json.dumps(group_key, sort_keys=True).encode()).hexdigest()[:12]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reports.content import text
+from reports.content.provenance import units_of
 from reports.site import history
 from reports.site.entry import Cell, Entry
 from reports.site.ranking import Standing
@@ -70,7 +71,7 @@ def _row(entry: Entry, standing: Standing, columns: Mapping[str, Cell], variants
         "why": standing.why,
         "current": standing.current,
         "vendor": entry.vendor,
-        "chip": f"{entry.units} x {entry.chip}" if entry.units > 1 else entry.chip,
+        "chip": units_of(entry.chip, entry.units),
         "variant": [entry.variant.get(name) for name in variants],
         "precision": entry.precision,
         "profile": entry.profile,

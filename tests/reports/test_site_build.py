@@ -122,6 +122,13 @@ def test_a_vendor_without_a_rank_has_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_cores_of_a_processor_are_not_told_as_so_many_chips(tmp_path: Path) -> None:
+    put(tmp_path / "in", {**seed(), "chip": {**seed()["chip"], "name": "EPYC", "units": 8}})
+    made(tmp_path / "in", tmp_path / "site")
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["chip"] == "8 cores of EPYC"
+
+
 def test_a_run_of_a_day_to_come_displaces_no_other(tmp_path: Path) -> None:
     """By whomever it was signed: its contender would have that rank for good."""
     put(tmp_path / "in" / "now", seed())
@@ -456,6 +463,7 @@ def test_what_one_signer_submits_takes_no_others_place(tmp_path: Path) -> None:
         "acme@lab": (1, True),
         "rival@lab": (1, True),
     }
+    assert len({row["series"] for row in rows.values()}) == 2, "nor is there one trend of both"
     put(tmp_path / "in" / "copy", record)
     assert made(tmp_path / "in", site, signed).runs == 3
     rows = {row["id"]: row for row in league(site, "inference/resnet50")["rows"]}

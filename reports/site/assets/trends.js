@@ -43,7 +43,7 @@ function seriesOf(league, at) {
   for (const row of [...league.rows].reverse()) {
     if (row.verdict !== "PASS" || typeof row.cells[at][0] !== "number" || Math.abs(row.started) > 8e12) continue; // no date is later
     if (!found.has(row.series)) {
-      found.set(row.series, { id: row.series, points: [], name: [row.vendor, row.chip, ...row.variant.filter(Boolean), row.precision, row.profile].join(", ") });
+      found.set(row.series, { id: row.series, points: [], name: [row.vendor, row.chip, ...row.variant, row.precision, row.profile, row.signer && `signed by ${row.signer}`].filter(Boolean).join(", ") });
     }
     found.get(row.series).points.push({ x: row.started, y: row.cells[at][0], text: row.cells[at][1], row });
   }
