@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,13 +39,15 @@ class HostRequirements:
 class HostReport:
     """What one host said of itself, and what is wrong with it.
 
-    `skew` is how far its clock is ahead of this one's, in seconds, known to half of `round_trip`.
+    Seconds: `skew` is how far its clock is ahead of the session's, known to half of `round_trip`; `ahead` is how far it
+    is ahead of what this machine's clock shows, which may have been set since the session read it.
     """
 
     node: int
     name: str
     facts: dict[str, Any] = field(default_factory=dict)
     skew: float | None = None
+    ahead: float | None = None
     round_trip: float | None = None
     problems: list[str] = field(default_factory=list)
 
@@ -64,9 +67,9 @@ async def question(connection: Connection, report: HostReport, required: HostReq
     lacking = [package for package, version in report.facts["versions"].items() if version is None]
     if lacking:
         report.problems.append(f"not installed: {', '.join(lacking)}; `requirements` in the cluster file has them so")
-    if report.skew is not None and not abs(report.skew) <= MOST_SKEW:
-        ahead = "ahead of" if report.skew > 0 else "behind"
-        report.problems.append(f"its clock is {abs(report.skew):.1f} s {ahead} this machine's: set it by NTP")
+    if report.ahead is not None and not abs(report.ahead) <= MOST_SKEW:
+        ahead = "ahead of" if report.ahead > 0 else "behind"
+        report.problems.append(f"its clock is {abs(report.ahead):.1f} s {ahead} this machine's: set it by NTP")
     if report.facts["free_bytes"] < LEAST_FREE:
         report.problems.append(f"{report.facts['free_bytes'] / 2**20:.0f} MiB are free in work_dir; 1 GiB is needed")
     if report.facts["interface"] not in (None, "up", "loopback"):
@@ -89,6 +92,7 @@ async def _ask_time(connection: Connection, report: HostReport) -> None:
         back = now()
         if report.round_trip is None or back - sent < report.round_trip:
             report.round_trip, report.skew = back - sent, there - (sent + back) / 2
+            report.ahead = report.skew - (time.time() - back)
 
 
 def compare(reports: Sequence[HostReport]) -> None:
@@ -128,7 +132,7 @@ def table(reports: Sequence[HostReport]) -> str:
     rows = []
     for report in reports:
         facts = report.facts
-        good = f"Python {facts['python']}, clock {signed(report.skew)} s" if facts else ""
+        good = f"Python {facts['python']}, clock {signed(report.ahead)} s" if facts else ""
         rows += [
             (str(report.node), report.name, " ".join(state.split())) for state in report.problems or [f"ok: {good}"]
         ]

@@ -112,11 +112,27 @@ class Answers:
     ],
 )
 def test_a_host_that_is_not_ready(host: Any, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "now", lambda: NOW)  # however long an answer takes
+    (found,) = asked(host, monkeypatch).problems
+    assert expected in found
+
+
+def asked(host: Any, monkeypatch: pytest.MonkeyPatch, clock_set: float = 0.0) -> HostReport:
+    """What is known of a host, whose answers take no time, since whoever asks had its clock set."""
+    monkeypatch.setattr(preflight, "now", lambda: NOW)
+    monkeypatch.setattr(preflight.time, "time", lambda: NOW + clock_set)
     report = HostReport(0, "first")
     asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
-    (found,) = report.problems
-    assert expected in found
+    return report
+
+
+def test_no_host_is_blamed_for_this_machines_clock_that_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop that slept goes on where it stopped; the host's events are laid over those of the session all the
+    same."""
+    report = asked(Answers(ahead=30.0), monkeypatch, clock_set=30.0)
+    assert not report.problems and report.skew == 30.0 and table([report]).endswith("clock +0.000 s")
+    assert asked(Answers(), monkeypatch, clock_set=30.0).problems == [
+        "its clock is 30.0 s behind this machine's: set it by NTP"
+    ]
 
 
 def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
