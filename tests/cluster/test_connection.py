@@ -60,27 +60,31 @@ async def stream(folder: Path, megabytes: int) -> tuple[int | None, int, int]:
 async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
     """The exit code of an agent whose log came home."""
     connection.logs = NodeLogs(home, LEAVES)
-    work = (await connection.ask("open", work_dir=str(home.parent / "work")))["work_dir"]
-    sha, directory = hashlib.sha256(AGENT).hexdigest(), f"{work}/runs/{home.name}/noderank0"
-    await connection.ask("lack", json.dumps({"agent.py": sha}).encode(), tree="one")
-    await connection.ask("take", AGENT, sizes={sha: len(AGENT)})
-    await connection.ask("lay_out")
-    command = [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)]
-    environment = {"TMPDIR": str(home.parent)}
-    await connection.ask(
-        "run",
-        command=command,
-        environment=environment,
-        directory=directory,
-        leaves=LEAVES,
-        spec="{}",
-        mark=str(home),
-    )
+    directory = f"{home.parent}/work/runs/{home.name}/noderank0"
+    await start(connection, home, [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)])
     while connection.logs.ended is None and connection.lost is None:
         await asyncio.sleep(0.05)
     await connection.ask("stop")
     await connection.ask("remove")
     return connection.logs.ended
+
+
+async def start(connection: Connection, home: Path, command: list[str]) -> None:
+    """An agent, beside its code."""
+    work = (await connection.ask("open", work_dir=str(home.parent / "work")))["work_dir"]
+    sha = hashlib.sha256(AGENT).hexdigest()
+    await connection.ask("lack", json.dumps({"agent.py": sha}).encode(), tree="one")
+    await connection.ask("take", AGENT, sizes={sha: len(AGENT)})
+    await connection.ask("lay_out")
+    await connection.ask(
+        "run",
+        command=command,
+        environment={"TMPDIR": str(home.parent)},
+        directory=f"{work}/runs/{home.name}/noderank0",
+        leaves=LEAVES,
+        spec="{}",
+        mark=str(home),
+    )
 
 
 def streamed(folder: Path, megabytes: int) -> tuple[int, int]:
@@ -143,6 +147,28 @@ def test_an_order_may_take_longer_than_a_silence(tmp_path: Path) -> None:
         return str(ran["output"])
 
     assert asyncio.run(ask()) == "done\n"
+
+
+def test_an_order_that_is_given_up_holds_no_other_up(tmp_path: Path) -> None:
+    """Its answer may come in an hour. The far end is well, and has the time to remove what it left."""
+
+    async def ask() -> None:
+        connection = await opened()
+        await start(connection, tmp_path / "home", ["cat"])
+        sleep = {"command": ["sleep", "600"], "environment": {}, "seconds": 600, "mark": "M=me"}
+        slow = asyncio.create_task(connection.ask("ask", timeout=600, **sleep))
+        await asyncio.sleep(0.1)
+        with pytest.raises(HostError, match=r"^no answer to 'stop' within 0.1 s$"):
+            await connection.ask("stop", timeout=0.1)
+        assert connection.is_open
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+        with pytest.raises(HostError, match=f"^{near_end.ABANDONED}$"):
+            await connection.ask("stop")
+        await connection.close(PATIENCE)
+        assert not list((tmp_path / "work/runs").iterdir())
+
+    asyncio.run(asyncio.wait_for(ask(), 2 * PATIENCE))
 
 
 def process_of(connection: Connection) -> psutil.Process:

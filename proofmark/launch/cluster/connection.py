@@ -41,6 +41,9 @@ LONGEST = 200
 
 NO_FAR_END = "something other than Proofmark answered"
 
+ABANDONED = "an order was given up"
+"""Why a host is lost that is well: the answer that is still to come would be taken for another order's."""
+
 _UNANSWERED = 1
 """Orders that may wait for their answer at once."""
 
@@ -116,13 +119,26 @@ class Connection:
         Raises:
             HostError: it refused, or was lost meanwhile.
         """
-        async with self._asking:
-            return await self._ask(order, body, timeout, fields)
+        seconds, key = (timeout, "") if timeout else (self._patience, ", `answer_timeout`")
+        late = f"no answer to '{order}' within {seconds:g} s{key}"
+        try:
+            async with asyncio.timeout(seconds):
+                await self._asking.acquire()
+        except TimeoutError:
+            raise HostError(late) from None
+        try:
+            return await self._ask(order, body, fields, seconds, late)
+        except asyncio.CancelledError:
+            self.give_up(ABANDONED)
+            raise
+        finally:
+            self._asking.release()
 
     async def _ask(
-        self, order: str, body: bytes | None, timeout: float | None, fields: dict[str, Any]
+        self, order: str, body: bytes | None, fields: dict[str, Any], seconds: float, late: str
     ) -> dict[str, Any]:
-        seconds, key = (timeout, "") if timeout else (self._patience, ", `answer_timeout`")
+        if self.lost:
+            raise HostError(self.lost)
         size = {} if body is None else {"size": len(body)}
         await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
         deadline = time.monotonic() + seconds
@@ -130,8 +146,7 @@ class Connection:
         try:
             while not answer.done():
                 if time.monotonic() > deadline:
-                    # one that came later would be taken for another order's
-                    self.give_up(f"no answer to '{order}' within {seconds:g} s{key}")
+                    self.give_up(late)  # one that came later would be taken for another order's
                 if self.lost:
                     raise HostError(self.lost)
                 await asyncio.wait([answer], timeout=0.5)
@@ -152,7 +167,7 @@ class Connection:
         """
         if self._process is None:
             return
-        patience = patience if self.is_open else 0.1
+        patience = patience if self.is_open or self.lost == ABANDONED else 0.1
         for task in self._tasks[1:]:
             task.cancel()
         if self._process.stdin:

@@ -52,6 +52,15 @@ class Controller:
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(self._led(work), self._loop)
 
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """What some work gives, which ends with whoever waits for it: an interrupt cancels it."""
+        led = self.lead(work)
+        try:
+            return led.result()
+        except BaseException:
+            led.cancel()
+            raise
+
     def close(self) -> None:
         """Wait for what is being done, let go of all hosts, and end the thread. An interrupt has no host waited for."""
         if self._loop is None:

@@ -49,12 +49,7 @@ class ClusterLauncher:
 
     def examine(self, count: int, tell: Tell) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        looking = self._controller.lead(_examine(self._setup, self._controller, count, tell))
-        try:
-            return looking.result()
-        except BaseException:
-            looking.cancel()
-            raise
+        return self._controller.wait_for(_examine(self._setup, self._controller, count, tell))
 
 
 class ClusterHandle(Handle):
@@ -86,7 +81,7 @@ class ClusterHandle(Handle):
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """Bring home what agents that have ended left; of the first host where that fails, why."""
-        return self._controller.lead(self._fetch(leaves)).result()
+        return self._controller.wait_for(self._fetch(leaves))
 
     def stop(self) -> None:
         """End everything, and wait until it has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from proofmark.launch.cluster import launcher
+from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.launcher import ClusterHandle
 from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import ENDING
 from proofmark.training.job import submit
+from tests.waiting import PATIENCE
 
 
 class Link:
@@ -108,3 +111,27 @@ def test_of_a_host_that_is_lost_nobody_says_that_it_is_back() -> None:
         link.connection.quiet, link.connection.lost = quiet, lost
         silences.look([link])  # type: ignore[list-item]
     assert len(told) == 1 and not silences
+
+
+def test_an_interrupt_while_files_come_home_ends_their_fetching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold up whatever else a host is told, for as long as it takes."""
+    begun, ended = threading.Event(), threading.Event()
+
+    async def fetch(_: object) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.set()
+
+    def interrupted(_: object) -> None:
+        begun.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    handle: Any = object.__new__(ClusterHandle)
+    handle._controller, handle._fetch = Controller(), fetch
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        handle.fetch(("*.onnx",))
+    assert ended.wait(PATIENCE)
+    handle._controller.close()
