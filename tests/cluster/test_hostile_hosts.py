@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.launch.cluster import connection as near_end
 from proofmark.launch.cluster import node_logs
-from proofmark.launch.cluster.connection import Connection
+from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, question, table
 from proofmark.launch.far_end.protocol import PIECE
@@ -84,6 +85,20 @@ def test_a_host_has_no_number_of_files_made_here(tmp_path: Path, monkeypatch: py
     said = "".join(file(f"rank0{number}.log", 0) + "\n" for number in (1, 2, 3, 1, 4, 5))
     assert heard(f"say({said!r})\ntime.sleep(600)", tmp_path).lost == "it sent an invalid frame"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rank01.log", "rank02.log", "rank03.log"]
+
+
+def test_a_host_that_reads_nothing_is_lost_though_it_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_end, "GRACE", 1.0)
+
+    async def ask() -> None:
+        connection = Connection(silence=2.0)
+        beats = 'while True:\n    say(\'{"frame": "heartbeat"}\\n\')\n    time.sleep(0.2)'
+        await connection.open([sys.executable, "-c", f"{GREETING}\n{beats}"], PATIENCE)
+        with pytest.raises(HostError, match=r"^has read nothing for 3 s, `silence_timeout`$"):
+            await connection.ask("take", bytes(4 << 20))
+        await connection.close()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
 
 
 @pytest.mark.parametrize(

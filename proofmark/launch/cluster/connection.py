@@ -228,18 +228,24 @@ class Connection:
             self.logs.add(frame["name"], frame["offset"], body)
 
     async def _heartbeat(self) -> None:
-        """Tell the far end that this end lives, and for how long it may believe so; notice when the far end doesn't.
+        """Tell the far end that this end lives, and for how long it may believe so; notice when the far end doesn't,
+        or reads nothing of what it is sent.
 
         The seconds of looks are counted, not those that pass: while this machine stood still nobody listened.
         """
         assert self._process and self._process.stdin
         beat = json.dumps({"order": "heartbeat", "patience": self._silence}).encode() + b"\n"
+        left = stuck = 0
         while not self.lost:
-            if not self._process.stdin.transport.get_write_buffer_size():  # else the link takes nothing at the moment
+            before, left = left, self._process.stdin.transport.get_write_buffer_size()
+            stuck = stuck + 1 if left >= before > 0 else 0
+            if not left:  # else the link takes nothing at the moment
                 with contextlib.suppress(HostError):
                     await self._write(beat)
-            if self._silent >= self._silence + GRACE:
-                self.give_up(f"stopped answering {self._silent:.0f} s ago, `silence_timeout`")
+            if max(self._silent, stuck) >= self._silence + GRACE:
+                is_silent = self._silent >= stuck
+                why = f"stopped answering {self._silent:.0f} s ago" if is_silent else f"has read nothing for {stuck} s"
+                self.give_up(f"{why}, `silence_timeout`")
                 self.kill()  # whoever waits to write into a full pipe is told by its end
             await asyncio.sleep(1)
             self._silent += 1
