@@ -176,6 +176,39 @@ def process_of(connection: Connection) -> psutil.Process:
     return psutil.Process(connection._process.pid)
 
 
+LOGIN = """
+echo "bash: warning: setlocale" >&2
+until [ -e "$0/heard" ]; do sleep 0.1; done
+echo proofmark-far-end 1
+until [ -e "$0/open" ]; do sleep 0.1; done
+"""
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("exit 137", "was killed by signal 9"),
+        ("echo Broken pipe >&2; exit 255", "ended with exit code 255: Broken pipe"),
+        ("echo Timeout >&2", "the connection was closed: Timeout"),
+    ],
+)
+def test_what_a_login_printed_is_not_why_its_host_was_lost(tmp_path: Path, words: str, expected: str) -> None:
+    async def lost() -> str | None:
+        connection = Connection()
+        opening = asyncio.create_task(connection.open(["sh", "-c", LOGIN + words, str(tmp_path)], PATIENCE))
+        while not connection._errors:
+            await asyncio.sleep(0.02)
+        (tmp_path / "heard").touch()
+        await opening
+        (tmp_path / "open").touch()
+        while not connection.lost:
+            await asyncio.sleep(0.02)
+        await connection.close()
+        return connection.lost
+
+    assert asyncio.run(asyncio.wait_for(lost(), PATIENCE)) == expected
+
+
 def test_a_silence_is_bridged_and_nothing_is_lost_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_end, "QUIET", 2.0)
 

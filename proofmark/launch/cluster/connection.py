@@ -109,6 +109,7 @@ class Connection:
         if self.lost:
             await self.close()
             raise HostError(self.lost)
+        self._errors = b""  # what a login prints is no reason for what happens hours later
         self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._heartbeat())]
 
     async def ask(
@@ -211,7 +212,7 @@ class Connection:
                 if size is not None and not (type(size) is int and 0 <= size <= PIECE):
                     raise ValueError(size)
                 self._take(frame, b"" if size is None else (await stream.readexactly(size + 1))[:-1])
-            self.give_up(await self._why_ended())
+            self.give_up(await self._why_ended(answered=True))
         except (asyncio.IncompleteReadError, ConnectionError):
             self.give_up("the connection was cut")
         except OSError as error:
@@ -265,21 +266,17 @@ class Connection:
         while chunk := await self._process.stderr.read(4096):
             self._errors = (self._errors + chunk)[-MOST_CHATTER:]
 
-    async def _why_ended(self) -> str:
-        """What the process that led to the far end complained of, else its exit code, where it passes one on."""
+    async def _why_ended(self, answered: bool = False) -> str:
+        """What the process that led to the far end complained of, else how it ended; both of one that had `answered`:
+        the complaint may be of something else."""
         assert self._process
         for _ in range(LOOKS):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), EVERY)
                 break
         await asyncio.wait(self._tasks[:1], timeout=LAST_WORDS)
-        code = self._process.returncode
-        if reason := self._stderr_line():
-            return reason
-        if not code:
-            return "the connection was closed"
-        killed = 128 < code <= 128 + signal.SIGRTMAX
-        return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
+        complaint, end = self._stderr_line(), _end(self._process.returncode)
+        return f"{end}: {complaint}" if complaint and answered else complaint or end
 
     def give_up(self, why: str) -> None:
         """Stop relying on this host. The first reason counts."""
@@ -290,6 +287,14 @@ class Connection:
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
         return harmless("; ".join(dict.fromkeys(line[:LONGEST] for line in kept))[-600:])
+
+
+def _end(code: int | None) -> str:
+    """How the process that led to a far end ended, which passes that one's exit code on where it can."""
+    if not code:
+        return "the connection was closed"
+    killed = 128 < code <= 128 + signal.SIGRTMAX
+    return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:
