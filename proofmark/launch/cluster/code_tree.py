@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from proofmark.folders import files_below
+
+PORTION = 2 << 20
+"""Bytes of files that are on their way to a host at once: each of many hosts has some copies of them made here."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,23 @@ class CodeTree:
     def contents(self) -> dict[str, bytes]:
         """All files by their SHA-256."""
         return {sha: path.read_bytes() for sha, path in self.files.values()}
+
+    def portions(self, shas: Iterable[str]) -> Iterator[tuple[dict[str, int], bytes, bool]]:
+        """Some of the files, `PORTION` bytes at a time: how many of each, these bytes, and whether the last file has
+        more, with which the next portion begins."""
+        sizes, body = dict[str, int](), bytearray()
+        for sha in shas:
+            left, more = memoryview(self.contents[sha]), True
+            while more:
+                piece = left[: PORTION - len(body)]
+                left, more = left[len(piece) :], len(piece) < len(left)
+                sizes[sha] = len(piece)
+                body += piece
+                if len(body) == PORTION:
+                    yield sizes, bytes(body), more
+                    sizes, body = {}, bytearray()
+        if sizes:
+            yield sizes, bytes(body), False
 
 
 def _name(path: Path, root: Path, packages: Iterable[str]) -> str:

@@ -217,10 +217,8 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
     """Send only those files that the host lacks."""
     connection = link.connection
     lacking = (await connection.ask("lack", code.manifest, tree=code.sha256))["lacking"]
-    if lacking:
-        files = {sha: code.contents[sha] for sha in lacking}
-        sizes = {sha: len(content) for sha, content in files.items()}
-        await connection.ask("take", b"".join(files.values()), sizes=sizes)
+    for sizes, body, more in code.portions(dict.fromkeys(lacking)):
+        await connection.ask("take", body, sizes=sizes, more=more)
     laid = await connection.ask("lay_out")
     if laid["edited"]:
         names = some(laid["edited"], 5)

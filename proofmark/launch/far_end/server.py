@@ -86,9 +86,9 @@ class FarEnd:
         """Which files of a code tree this host has not got yet; the manifest is the body: path to SHA-256."""
         return {"lacking": self._store.lack(tree, body)}
 
-    def order_take(self, body: bytes, sizes: dict[str, int], size: int) -> None:
-        """Keep files, one after another in the body, by their SHA-256."""
-        self._store.take(sizes, body)
+    def order_take(self, body: bytes, sizes: dict[str, int], size: int, more: bool = False) -> None:
+        """Keep files, one after another in the body, by their SHA-256; of the last one there may be more to come."""
+        self._store.take(sizes, body, more)
 
     def order_lay_out(self, body: bytes) -> Frame:
         """Put the tree together where it is not there yet; the files of one that is there that were edited."""

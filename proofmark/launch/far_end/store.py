@@ -36,6 +36,7 @@ class Store:
         """
         self.folder, self.runs = folder, folder / "runs"
         self.tree, self._files = Path(), dict[str, str]()
+        self._begun: Path | None = None
         for name in ("objects", "code", "runs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         probe = _beside(self.runs / "probe")
@@ -51,21 +52,25 @@ class Store:
             return []
         return sorted({sha for sha in self._files.values() if not self._is_whole(sha)})
 
-    def take(self, sizes: dict[str, int], files: bytes) -> None:
-        """Keep files, one after another, by their SHA-256.
+    def take(self, sizes: dict[str, int], files: bytes, more: bool = False) -> None:
+        """Keep files, one after another, by their SHA-256. Of the last one there may be `more` to come, with the next.
 
         Raises:
             ValueError: one is not what it should be.
         """
-        begin = 0
+        begin, last = 0, next(reversed(sizes), None)
         for sha, length in sizes.items():
-            content = files[begin : begin + length]
-            if hashlib.sha256(content).hexdigest() != sha:
-                raise ValueError("a file was damaged on its way")
-            new = _beside(self._object(sha))
-            new.write_bytes(content)
-            new.rename(self._object(sha))
+            new, self._begun = self._begun or _beside(self._object(sha)), None
+            with new.open("ab") as stream:
+                stream.write(memoryview(files)[begin : begin + length])
             begin += length
+            if more and sha == last:
+                self._begun = new
+            elif _sha256(new) != sha:
+                new.unlink()
+                raise ValueError("a file was damaged on its way")
+            else:
+                new.rename(self._object(sha))
 
     def lay_out(self) -> list[str]:
         """Put the tree together where it is not there yet; the files of one that is there that were edited.
@@ -105,7 +110,7 @@ class Store:
     def _is_whole(self, sha: str) -> bool:
         """Whether a file is here as it was sent: power may have failed since."""
         try:
-            return hashlib.sha256(self._object(sha).read_bytes()).hexdigest() == sha
+            return _sha256(self._object(sha)) == sha
         except OSError:
             return False
 
@@ -149,4 +154,9 @@ def _entries_under(folder: str | Path, within: str = "") -> Iterator[tuple[str, 
 def _digest(entry: os.DirEntry[str]) -> str:
     """SHA-256 of a file; of a link, none of which was sent, nothing: it may lead elsewhere later, and to a whole
     package."""
-    return "" if entry.is_symlink() else hashlib.sha256(Path(entry.path).read_bytes()).hexdigest()
+    return "" if entry.is_symlink() else _sha256(Path(entry.path))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

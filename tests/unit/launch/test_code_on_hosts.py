@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.launch.cluster import code_tree
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.far_end.store import Store
 
@@ -63,6 +64,36 @@ def test_links_within_a_vendors_folder_are_sent(tmp_path: Path) -> None:
     code = CodeTree.of(tmp_path / "elsewhere", ("proofmark", "vendors"))
     assert code.led_out == ()
     assert code.contents[code.files["vendors/acme/engine.py"][0]] == b"engine = 1\n"
+
+
+@pytest.mark.parametrize(
+    "lengths", [(), (0,), (10,), (3, 0, 7), (11,), (4, 35, 0, 20, 5), (0, 10, 0)], ids=lambda lengths: str(lengths)
+)
+def test_files_of_any_length_reach_a_host_in_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, ...]
+) -> None:
+    """However much a vendor's folder has, neither end holds more of it at once for each host."""
+    monkeypatch.setattr(code_tree, "PORTION", 10)
+    (tmp_path / "house/ours").mkdir(parents=True)
+    for number, length in enumerate(lengths):
+        (tmp_path / f"house/ours/{number}.so").write_bytes(bytes([number]) * length)
+    code, host = CodeTree.of(tmp_path / "house", ("ours",)), Store(tmp_path / "host")
+    lacking = host.lack("tree", code.manifest)
+    for sizes, body, more in code.portions(lacking):
+        assert sum(sizes.values()) == len(body) <= 10
+        host.take(sizes, body, more)
+    assert not host.lack("tree", code.manifest)
+    assert {path.name for path in (tmp_path / "host/objects").iterdir()} == {*lacking}
+
+
+def test_a_large_file_that_was_damaged_on_its_way_is_not_kept(tmp_path: Path) -> None:
+    host, sha = Store(tmp_path), hashlib.sha256(b"whole").hexdigest()
+    host.take({sha: 3}, b"who", more=True)
+    with pytest.raises(ValueError, match="damaged"):
+        host.take({sha: 3}, b"lly")
+    assert not list((tmp_path / "objects").iterdir())
+    host.take({sha: 5}, b"whole")
+    assert [path.name for path in (tmp_path / "objects").iterdir()] == [sha]
 
 
 @pytest.fixture
