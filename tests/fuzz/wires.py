@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import struct
@@ -19,6 +20,7 @@ from proofmark.gate.race import SideLost
 from proofmark.gate.session import Session
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.hosts import describe
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job_file import read_job
@@ -201,6 +203,35 @@ def description(folder: Path, content: bytes) -> None:
     assert all(line.isprintable() for line in problems)
 
 
+FACTS: dict[str, Any] = {
+    "hostname": "one",
+    "python": "3.11.9",
+    "versions": {"torch": "2.13.0"},
+    "data": "aa",
+    "free_bytes": 1 << 40,
+    "interface": "up",
+    "port_free": True,
+    "shared": None,
+    "clears_caches": None,
+}
+
+
+def facts(folder: Path, content: bytes) -> None:
+    """What a host answers before a job begins, beside another that is as it should be."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return  # as it is refused there
+
+    async def ask(order: str, **_: object) -> Any:
+        return {"time": 0.0} if order == "time" else answer
+
+    both, host = [HostReport(0, "one", dict(FACTS)), HostReport(1, "two")], SimpleNamespace(ask=ask)
+    asyncio.run(question(host, both[1], HostRequirements(("torch",))))  # type: ignore[arg-type]
+    compare(both)
+    table(both)
+
+
 JOB: dict[str, Any] = {
     "id": "0123456789ab",
     "name": "training/bert/1x2",
@@ -262,6 +293,7 @@ WIRES = {
     "an engine's messages": (ENGINE, engine, (StepError,)),
     "a rank's events by pipe": (inputs.logs(samples.rank(0)), rank, ()),
     "a host's description": (inputs.jsons(DESCRIPTION), description, (ValueError,)),
+    "a host's facts": (inputs.jsons(FACTS), facts, (ValueError,)),
     "a heartbeat": (inputs.damaged_text(BEAT) | st.binary(min_size=40, max_size=40), heartbeat, ()),
     "a vendor's introduction": (inputs.jsons({"answers": INTRODUCTION}), introduced, (UsageError,)),
     "a compared session's answer": (st.one_of(map(inputs.jsons, SIDE)), side, (SideLost,)),

@@ -158,7 +158,7 @@ class ClusterHandle(Handle):
         """Start an agent on every node at once."""
         master = None
         if self._job.nnodes > 1:
-            port = self._setup.cluster.master_port or await free_port(links[0].connection)
+            port = self._setup.cluster.master_port or await free_port(links[0])
             master = (links[0].node.address, port)
         clearing = self._setup.cluster.clear_caches
         if clearing:

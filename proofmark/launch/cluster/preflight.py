@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.plain_json import first_of
 from proofmark.process.wall_clock import now
 
 MOST_SKEW = 0.5
@@ -18,8 +21,21 @@ LEAST_FREE = 1 << 30
 
 PINGS = 4
 
-FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free", "data", "shared", "clears_caches"}
-"""What a host answers."""
+
+class Facts(BaseModel):
+    """What a host answers; whatever else it says is left out."""
+
+    model_config = ConfigDict(strict=True)
+
+    hostname: str
+    python: str
+    versions: dict[str, str | None]
+    free_bytes: Annotated[int, Field(ge=0)]
+    interface: str | None
+    port_free: bool | None
+    data: str | None
+    shared: bool | None
+    clears_caches: bool | None
 
 
 @dataclass(frozen=True)
@@ -53,17 +69,20 @@ class HostReport:
 
 
 async def question(connection: Connection, report: HostReport, required: HostRequirements) -> None:
-    """Ask a host whose code is in place, and note what is wrong with it alone."""
+    """Ask a host whose code is in place, and note what is wrong with it alone.
+
+    Raises:
+        LookupError, TypeError, ValueError: its answer is none.
+    """
     try:
         await _ask_time(connection, report)
-        report.facts = await connection.ask(
-            "facts", **vars(required) | {"port": required.port if not report.node else None}
-        )
+        answer = await connection.ask("facts", **vars(required) | {"port": required.port if not report.node else None})
+        report.facts = Facts.model_validate(answer).model_dump()
     except HostError as error:
         report.problems.append(str(error))
         return
-    if absent := FACTS - report.facts.keys():
-        raise LookupError(", ".join(sorted(absent)))
+    except ValidationError as error:
+        raise ValueError(first_of(error)) from None
     lacking = [package for package, version in report.facts["versions"].items() if version is None]
     if lacking:
         report.problems.append(f"not installed: {', '.join(lacking)}; `requirements` in the cluster file has them so")

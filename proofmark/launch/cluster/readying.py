@@ -78,7 +78,7 @@ async def _meet(links: Sequence[HostLink], port: int | None) -> None:
     """Have every host call the first one, as ranks will: a firewall may be between them."""
     first, *others = links
     try:
-        port = (await first.connection.ask("listen", port=port))["port"]
+        port = await _listen(first.connection, port)
     except HostError as error:
         first.report.problems.append(str(error))
         return
@@ -94,11 +94,22 @@ async def _meet(links: Sequence[HostLink], port: int | None) -> None:
         await first.connection.ask("hang_up")
 
 
-async def free_port(connection: Connection) -> int:
+async def free_port(link: HostLink) -> int:
     """A port of a host that nobody listens at."""
-    port = int((await connection.ask("listen", port=None))["port"])
-    await connection.ask("hang_up")
+    try:
+        port = await _listen(link.connection, None)
+        await link.connection.ask("hang_up")
+    except HostError as error:
+        raise HostError(f"{link.name}: {error}") from None
     return port
+
+
+async def _listen(connection: Connection, port: int | None) -> int:
+    """The port that a host takes callers at, which may be left to it."""
+    found = (await connection.ask("listen", port=port)).get("port")
+    if type(found) is not int or not 0 < found < 1 << 16:
+        raise HostError("it sent an invalid answer: no port at which it listens")
+    return found
 
 
 async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequirements, tell: Tell) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
 from proofmark.launch.cluster.program import far_end as started_with
+from proofmark.launch.cluster.readying import _meet, free_port
 from proofmark.launch.hosts.describe import facts
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.service.ticket import Ticket, read_wire
@@ -133,6 +135,34 @@ def test_no_host_is_blamed_for_this_machines_clock_that_was_set(monkeypatch: pyt
     assert asked(Answers(), monkeypatch, clock_set=30.0).problems == [
         "its clock is 30.0 s behind this machine's: set it by NTP"
     ]
+
+
+def test_what_no_host_was_asked_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else looks at what it says of a chip before hosts are compared."""
+    both = [asked(Answers(chip={"name": "Y"}), monkeypatch), asked(Answers(chip=5), monkeypatch)]
+    compare(both)
+    assert [report.facts for report in both] == [FACTS, FACTS] and not any(report.problems for report in both)
+
+
+@pytest.mark.parametrize("changed", [{"versions": 5}, {"versions": {"torch": 2}}, {"data": []}, {"free_bytes": "all"}])
+def test_facts_of_another_type_are_an_invalid_answer(changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=rf"^{next(iter(changed))}.*: Input should be"):
+        asked(Answers(**changed), monkeypatch)
+
+
+@pytest.mark.parametrize("answer", [{}, {"port": "x"}, {"port": True}, {"port": 1 << 16}], ids=str)
+def test_the_first_host_says_where_it_listens(answer: dict[str, Any]) -> None:
+    class Listens:
+        async def ask(self, order: str, **_: Any) -> dict[str, Any]:
+            return answer
+
+    node = Node("first", "first")
+    links: Any = [SimpleNamespace(connection=Listens(), node=node, name="first", report=each) for each in reports()]
+    asyncio.run(_meet(links, None))
+    wrong = "it sent an invalid answer: no port at which it listens"
+    assert [link.report.problems for link in links] == [[wrong], []]
+    with pytest.raises(HostError, match=f"^first: {wrong}$"):
+        asyncio.run(free_port(links[0]))
 
 
 def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
