@@ -9,11 +9,11 @@ from proofmark.launch.cluster.node import Tell
 
 
 class Silences:
-    """Those at the moment; `patience` is in seconds."""
+    """Those at the moment, by their node numbers; `patience` is in seconds."""
 
     def __init__(self, patience: float, tell: Tell) -> None:
         self._patience, self._tell = patience, tell
-        self._silent = set[str]()
+        self._silent = set[int]()
 
     def __bool__(self) -> bool:
         """Whether any host is silent."""
@@ -22,11 +22,11 @@ class Silences:
     def look(self, links: Iterable[HostLink]) -> None:
         """Say of each host that falls silent how long it is waited for, and when it is back."""
         for link in links:
-            quiet, told = link.connection.quiet, link.name in self._silent
+            quiet, told = link.connection.quiet, link.report.node in self._silent
             if quiet and not told:
-                self._silent.add(link.name)
+                self._silent.add(link.report.node)
                 self._tell(f"{link.name} {quiet}: it is waited for, {self._patience:g} s, `silence_timeout`")
             elif told and not quiet:
-                self._silent.discard(link.name)
+                self._silent.discard(link.report.node)
                 if not link.connection.lost:
                     self._tell(f"{link.name} answers again")

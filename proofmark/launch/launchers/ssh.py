@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from collections import Counter
 from pathlib import Path
 
 from proofmark.errors import UsageError
@@ -34,7 +35,8 @@ class Ssh:
         wrong += [f"{key}: no such file: {path}" for key, path in named.items() if path and not Path(path).is_file()]
         if wrong:
             raise UsageError("\n".join(f"{origin}: {what}" for what in wrong))
-        self.all = [_over_ssh(cluster, host) for host in cluster.hosts]
+        times = Counter(host.address for host in cluster.hosts)
+        self.all = [_over_ssh(cluster, host, times[host.address] > 1) for host in cluster.hosts]
 
     async def take(self, count: int, tell: Tell) -> list[Node]:
         """The first `count` hosts; the caller has seen to it that there are so many."""
@@ -48,7 +50,8 @@ class Ssh:
         return None
 
 
-def _over_ssh(cluster: Cluster, host: ClusterHost) -> Node:
+def _over_ssh(cluster: Cluster, host: ClusterHost, shares_address: bool) -> Node:
+    """A host, named by its address, and by its port where another `shares_address`."""
     settings = {
         "BatchMode": "yes",
         "StrictHostKeyChecking": "yes",
@@ -65,13 +68,15 @@ def _over_ssh(cluster: Cluster, host: ClusterHost) -> Node:
         settings["UserKnownHostsFile"] = shlex.quote(cluster.known_hosts)
         settings["GlobalKnownHostsFile"] = os.devnull
     options = ["ssh", "-T", *(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))]
-    if port := host.port or cluster.port:
+    port = host.port or cluster.port
+    if port:
         options += ["-p", str(port)]
     if cluster.key:
         options += ["-i", cluster.key, "-o", "IdentitiesOnly=yes"]
     if user := host.user or cluster.user:
         options += ["-l", user]
-    return Node(host.address, host.address, (*options, "--", host.address), through_shell=True)
+    name = f"{host.address}, port {port}" if port and shares_address else host.address
+    return Node(name, host.address, (*options, "--", host.address), through_shell=True)
 
 
 class _OverSsh(HostLauncher):

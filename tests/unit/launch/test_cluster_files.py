@@ -416,6 +416,13 @@ def test_a_port_that_no_file_names_is_sshs_own_to_choose() -> None:
     assert ports == ["2200", "2222"]
 
 
+def test_hosts_behind_one_address_are_named_by_their_ports_too() -> None:
+    hosts = ["one", {"address": "gate", "port": 2201}, {"address": "gate", "port": 2202}, "gate"]
+    nodes = Ssh(Cluster.model_validate({**GOOD, "hosts": hosts}), "cluster.yaml").all
+    assert [node.name for node in nodes] == ["one", "gate, port 2201", "gate, port 2202", "gate"]
+    assert [node.address for node in nodes] == ["one", "gate", "gate", "gate"]
+
+
 def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="salloc, srun, scancel, scontrol, squeue not found in PATH"):

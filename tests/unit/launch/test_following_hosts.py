@@ -23,10 +23,10 @@ from tests.waiting import PATIENCE
 class Link:
     """A node whose agent has ended with `code`, or ends when it was looked at so often."""
 
-    def __init__(self, code: int | None, looks: int = 0, name: str = "host") -> None:
+    def __init__(self, code: int | None, looks: int = 0, name: str = "host", node: int = 1) -> None:
         self.name, self._looks = name, looks
         self.connection = SimpleNamespace(lost=None, logs=self, give_up=self._give_up, quiet=None)
-        self.report = SimpleNamespace(node=1)
+        self.report = SimpleNamespace(node=node)
         self.ended, self.incomplete, self.full = code, False, False
 
     def look(self) -> None:
@@ -88,7 +88,7 @@ def test_who_is_silent_when_another_fails_is_at_fault() -> None:
 
 def test_a_user_is_told_once_of_a_silence_and_of_its_end() -> None:
     told: list[str] = []
-    silences, links = Silences(300.0, told.append), [Link(None, name="a"), Link(None, name="b")]
+    silences, links = Silences(300.0, told.append), [Link(None, name="a", node=0), Link(None, name="b")]
 
     def look(quiet: str | None) -> bool:
         links[1].connection.quiet = quiet
@@ -102,6 +102,15 @@ def test_a_user_is_told_once_of_a_silence_and_of_its_end() -> None:
         False,
     ]
     assert told == ["b stopped answering 8 s ago: it is waited for, 300 s, `silence_timeout`", "b answers again"]
+
+
+def test_of_two_hosts_behind_one_address_one_is_silent() -> None:
+    told: list[str] = []
+    silences, links = Silences(300.0, told.append), [Link(None, name="gate", node=0), Link(None, name="gate")]
+    links[0].connection.quiet = "stopped answering 8 s ago"
+    for _ in range(3):
+        silences.look(links)  # type: ignore[arg-type]
+    assert len(told) == 1 and silences
 
 
 def test_of_a_host_that_is_lost_nobody_says_that_it_is_back() -> None:
