@@ -1,8 +1,8 @@
 """Jobs on disk: what a user has running from a checkout, whichever session began it, after a crash too.
 
-A job's file `job.json` lies in its run's folder; a link of its id, in a folder of the user's own in the cache, leads to
-it. A session that is gone has taken all that it ran with it: what it started ends when its pipes close. Only what lost
-even those is left to be ended, by its mark.
+A job's file `job.json` lies in its run's folder; a link of its id and its host, `ID@HOST`, in a folder of the user's
+own in the cache, leads to it. A session that is gone has taken all that it ran with it: what it started ends when its
+pipes close. Only what lost even those is left to be ended, by its mark.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class JobFile(BaseModel):
             with contextlib.suppress(OSError):  # a cache that may only be read is a cache all the same
                 folder = index / str(job.user)
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / job.id).symlink_to(job.path)
+                (folder / f"{job.id}@{job.host}").symlink_to(job.path)
                 _forget(folder)
         return job
 
@@ -201,7 +201,7 @@ def find_job(index: Path, identifier: str) -> JobFile:
     """
     if not _ID.fullmatch(identifier):
         raise UsageError(harmless(f"{identifier!r:.80} is not a job id: expected 12 hexadecimal digits"))
-    found = sorted(index.glob(f"*/{identifier}"))
+    found = sorted(index.glob(f"*/{identifier}*"))
     own = [link for link in found if link.parent.name == str(os.getuid())]
     if found and not own:
         raise UsageError(f"job {identifier} is another user's (uid {found[0].parent.name})")
@@ -227,11 +227,13 @@ def known_jobs(index: Path) -> tuple[list[JobFile], list[str]]:
 
 
 def _forget(folder: Path) -> None:
-    """Remove the links of jobs whose results were removed, and of the oldest that have ended."""
+    """Remove the links of jobs whose results were removed, and of the oldest that have ended. Results of a session on
+    another host may lie on a disk of that host's own."""
     with contextlib.suppress(OSError):  # another session tidies up just now
         links = sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime)
         for number, link in enumerate(links):
-            if not link.exists() or (number < len(links) - MOST and not _is_under_way(link)):
+            is_gone = not link.exists() and link.name.partition("@")[2] in ("", socket.gethostname())
+            if is_gone or (number < len(links) - MOST and not _is_under_way(link)):
                 link.unlink(missing_ok=True)
 
 

@@ -212,6 +212,27 @@ def test_jobs_whose_results_were_removed_are_forgotten(job: JobFile, tmp_path: P
     assert len(list((index_in(str(tmp_path)) / str(os.getuid())).iterdir())) == 1
 
 
+def test_a_job_whose_results_only_its_own_host_sees_is_not_forgotten(
+    job: JobFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cache lies in a home that login nodes share, the results on a disk of one of them."""
+    (tmp_path / "run").rename(tmp_path / "unseen")
+    (tmp_path / "next").mkdir()
+    with monkeypatch.context() as there:
+        there.setattr(job_file.socket, "gethostname", lambda: "login2")
+        JobFile.begin(index_in(str(tmp_path)), "next", "local", tmp_path / "next")
+    (tmp_path / "unseen").rename(tmp_path / "run")
+    assert {each.name for each in known_jobs(index_in(str(tmp_path)))[0]} == {job.name, "next"}
+    assert run_command(job, capsys, "status", job.id)[0] == 0
+
+
+def test_a_link_as_older_versions_made_them_is_found(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
+    index = index_in(str(Path(job.directory).parent))
+    (link,) = (index / str(os.getuid())).iterdir()
+    link.rename(link.with_name(job.id))
+    assert run_command(job, capsys, "status", job.id)[0] == 0 and job.id in run_command(job, capsys, "list")[1]
+
+
 def test_what_runs_is_forgotten_last(job: JobFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a service it goes on without its session."""
     monkeypatch.setattr(job_file, "MOST", 2)
