@@ -168,7 +168,7 @@ class Connection:
         """
         if self._process is None:
             return
-        patience = patience if self.is_open or self.lost == ABANDONED else 0.1
+        patience = patience if self.lost in (None, ABANDONED) and self._silent < QUIET else 0.1
         for task in self._tasks[1:]:
             task.cancel()
         if self._process.stdin:
