@@ -32,7 +32,7 @@ class Trained:
         self.spec = TrialSpec(
             ("", ""), "acme", "", {}, str(folder), (), 0, graph, None, {"batch_size": 8}, epochs, patience, 0
         )
-        self.goal = BestWeights(self.spec, (10, 30), {}, deadline)
+        self.goal = BestWeights(self.spec, lambda: (10, 30), {}, deadline)
         self.log, self.place = EventLog(folder / "trial.jsonl"), Place(0, 0, 1, torch.device("cpu"))
         self.model = GraphNetwork(GRAPH, fresh_weights(GRAPH, 0))
         self.stepper = SimpleNamespace(optimizer=torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9))
@@ -111,7 +111,7 @@ def test_momentum_is_kept_and_taken_on_of_a_network_that_is_compiled(tmp_path: P
     state.clear()
     this: Any = trained
     trained.data = SimpleNamespace(validation=SimpleNamespace(identity=Identity(name="none", sha256="0" * 64)))
-    BestWeights(trained.spec, (10, 30), kept, None).ready(this)
+    BestWeights(trained.spec, lambda: (10, 30), kept, None).ready(this)
     assert all(state[parameter]["momentum_buffer"].all() for parameter in network.parameters())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 from proofmark.automl.trial.work import Prepared
+from tests.automl.searches import ROOT
 from tests.automl.test_examined import served, trial
 
 
@@ -41,3 +44,35 @@ def test_a_trial_looks_for_no_device_before_it_has_one(tmp_path: Path, asked: li
         assert inputs[0].shape[1:] == (3, 8, 8) and targets.dtype == torch.int64
     next(prepared.data.train.batches(0, 0))
     assert asked.count("pin_memory") >= 6, "each batch's inputs and targets"
+
+
+LOOKS = """
+import sys
+from pathlib import Path
+import torch
+from proofmark.automl.trial.work import Prepared
+from proofmark.process.threads import in_the_background
+from tests.automl.test_examined import served, trial
+
+class Guard(torch._C._acc.DeviceGuard):
+    def type_(self):
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+def of_devices():
+    names = (each.read_text() for each in Path("/proc/self/task").glob("*/comm"))
+    return [name.strip() for name in names if name.startswith("pt_autograd")]
+
+torch._C._acc.register_python_privateuseone_device_guard(Guard())  # of one device
+spec = trial(Path(sys.argv[1]), 1)
+prepared = in_the_background(lambda: Prepared.of(spec, 0, served(spec)))
+print(*of_devices())
+forward, step = prepared.counted()
+print(*of_devices(), forward < step)
+"""
+
+
+def test_nor_does_what_it_counts(tmp_path: Path) -> None:
+    """A process's first backward pass asks how many there are, and starts a thread for each, as urgent as its own."""
+    looks = [sys.executable, "-c", LOOKS, str(tmp_path)]
+    looked = subprocess.run(looks, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert looked.stdout.split("\n") == ["", "pt_autograd_0 True", ""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,7 +40,7 @@ class BestWeights(Goal):
     """The best evaluation's weights; with no epoch, an evaluation alone, which is the referee's own way.
 
     Args:
-        counted: FLOPs of one image, forward and in a step, by torch's counter.
+        counted: gives FLOPs of one image, forward and in a step, by torch's counter.
         momentum: to begin with, by the names of weights.
         deadline: of this machine's monotonic clock, in ns, after which no epoch begins; None for never.
     """
@@ -51,7 +51,7 @@ class BestWeights(Goal):
     def __init__(
         self,
         trial: TrialSpec,
-        counted: tuple[int, int],
+        counted: Callable[[], tuple[int, int]],
         momentum: Mapping[str, torch.Tensor],
         deadline: int | None,
     ) -> None:
@@ -69,7 +69,7 @@ class BestWeights(Goal):
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
         """Count FLOPs by torch's counter, which the closed form is held against."""
-        forward, step = self._counted
+        forward, step = self._counted()
         training.log.write("counted", forward=forward, training=step)
 
     def ready(self, training: Trainer) -> None:
@@ -152,9 +152,12 @@ def _network_of(training: Trainer) -> torch.nn.Module:
     return network
 
 
-def counted(model: torch.nn.Module, data: OnDemand) -> tuple[int, int]:
-    """FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as two. A
-    copy without values is counted: nothing is computed."""
+def counted(model: torch.nn.Module, data: OnDemand) -> Callable[[], tuple[int, int]]:
+    """Gives FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as
+    two. A copy without values is counted: nothing is computed.
+
+    The backward pass is counted when it is called: a process's first looks for devices, whatever it computes on.
+    """
     from torch.utils.flop_counter import FlopCounterMode
 
     inputs, _ = next(iter(data.load([[0]])))
@@ -162,6 +165,11 @@ def counted(model: torch.nn.Module, data: OnDemand) -> tuple[int, int]:
     counter = FlopCounterMode(display=False)
     with counter:
         answer = shapes(inputs[0][:1].to("meta"))
-        forward = counter.get_total_flops()
-        answer.sum().backward()
-    return int(forward), int(counter.get_total_flops())
+    forward = int(counter.get_total_flops())
+
+    def of_step() -> tuple[int, int]:
+        with counter:  # from zero again
+            answer.sum().backward()
+        return forward, forward + int(counter.get_total_flops())
+
+    return of_step

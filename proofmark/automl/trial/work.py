@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ class Prepared:
 
     Attributes:
         supplies: what it trains on, and the splits that it looks at, by those who load them.
+        counted: as of `BestWeights`, to be called once it has its device.
     """
 
     spec: TrialSpec
@@ -50,7 +51,7 @@ class Prepared:
     fresh: Fresh
     supplies: Sequence[Requested]
     data: Data
-    counted: tuple[int, int]
+    counted: Callable[[], tuple[int, int]]
 
     @classmethod
     def of(cls, spec: TrialSpec, rank: int, ends: Sequence[socket.socket]) -> Prepared:
