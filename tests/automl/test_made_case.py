@@ -17,7 +17,7 @@ from proofmark.automl.network.seeds import small_network
 from proofmark.automl.search.networks import settled
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Parent, TrialSpec
-from proofmark.automl.trial.tensors import save
+from proofmark.automl.trial.tensors import read_weights, save
 from proofmark.errors import ConfigurationError, StepError
 
 OPERATIONS = [Deeper(after="stem_relu"), Wider(conv="s1b1_1_conv")]
@@ -62,6 +62,16 @@ def test_a_child_computes_what_its_parent_does(tmp_path: Path) -> None:
     larger = case.momentum["s1b1_1_conv.weight"]
     assert larger.shape[-1] == 5 and not larger[..., 0, :].any(), "zeros around what it was"
     assert float(larger.sum()) == 4 * 4 * 3 * 3
+
+
+def test_a_child_begins_in_full_precision_whatever_its_parent_left(tmp_path: Path) -> None:
+    """As of a vendor that trains in half precision, and batch norms in full: its way makes the same of a child."""
+    spec = trial(tmp_path)
+    mixed = {name: each.half() if "conv" in name else each for name, each in read_weights(tmp_path / WEIGHTS).items()}
+    save(mixed, tmp_path / WEIGHTS)
+    config: Any = None
+    child = TrialCase(Case(), spec).create_model(config).state_dict()
+    assert {each.dtype for each in child.values() if each.is_floating_point()} == {torch.float32}
 
 
 def test_a_trial_is_judged_on_its_own_split(tmp_path: Path) -> None:

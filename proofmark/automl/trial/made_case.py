@@ -68,9 +68,8 @@ def _begun(spec: TrialSpec, graph: Graph) -> tuple[Weights, Weights]:
     if spec.parent is None:
         return fresh_weights(graph, spec.seed), {}
     folder = Path(spec.parent.folder)
-    weights = read_weights(folder / WEIGHTS)
-    if not spec.epochs:  # the referee computes in fp32, whatever a vendor's way left
-        weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+    left = read_weights(folder / WEIGHTS)  # of several types perhaps, after a vendor's way: the case's model has one
+    weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in left.items()}
     momentum = read_weights(folder / MOMENTUM) if (folder / MOMENTUM).exists() else {}
     parent = parse_graph(spec.parent.graph, f"the parent of trial {spec.trial}")
     operations = TypeAdapter(list[Operation]).validate_python(spec.parent.operations)
