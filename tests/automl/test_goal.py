@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from proofmark.automl.network.module import GraphNetwork, fresh_weights
+from proofmark.automl.network.module import GraphNetwork, fresh_weights, momentum_of
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.trial.failing import why
 from proofmark.automl.trial.goal import BestWeights
@@ -113,6 +115,26 @@ def test_momentum_is_kept_and_taken_on_of_a_network_that_is_compiled(tmp_path: P
     trained.data = SimpleNamespace(validation=SimpleNamespace(identity=Identity(name="none", sha256="0" * 64)))
     BestWeights(trained.spec, lambda: (10, 30), kept, None).ready(this)
     assert all(state[parameter]["momentum_buffer"].all() for parameter in network.parameters())
+
+
+def test_the_momentum_that_is_kept_takes_no_memory_of_a_device(tmp_path: Path) -> None:
+    trained = Trained(tmp_path)
+    parameter = trained.model.by_name()["dense.bias"]
+    with FakeTensorMode():  # it has any device
+        buffer = torch.ones(parameter.shape, device="cuda")
+    trained.stepper.optimizer.state[parameter]["momentum_buffer"] = buffer
+    (kept,) = momentum_of(trained.model, trained.stepper.optimizer).values()
+    assert (buffer.device.type, kept.device.type) == ("cuda", "cpu")
+
+
+def test_ranks_whose_trial_has_let_go_are_no_group_any_more(tmp_path: Path) -> None:
+    """Whose buffers lie on their devices, while the first of them saves."""
+    trained = Trained(tmp_path)
+    trained.place = Place(0, 0, 2, torch.device("cpu"))
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    this: Any = trained
+    trained.goal.ended(this)
+    assert not dist.is_initialized()
 
 
 def test_a_trial_that_was_no_number_at_any_time_has_no_weights(tmp_path: Path) -> None:

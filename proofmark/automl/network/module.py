@@ -127,10 +127,10 @@ def fresh_tensor(node: Node, kind: str, like: Tensor, seed: int) -> Tensor:
 
 
 def momentum_of(network: GraphNetwork, optimiser: torch.optim.Optimizer) -> Weights:
-    """What SGD has gathered for each parameter; nothing before its first step."""
+    """A copy of what SGD has gathered for each parameter, not on its device; nothing before its first step."""
     found = {name: optimiser.state[parameter] for name, parameter in network.by_name().items()}
     kept = {name: state.get("momentum_buffer") for name, state in found.items()}
-    return {name: buffer.detach().clone() for name, buffer in kept.items() if buffer is not None}
+    return {name: buffer.detach().to("cpu", copy=True) for name, buffer in kept.items() if buffer is not None}
 
 
 def set_momentum(network: GraphNetwork, optimiser: torch.optim.Optimizer, momentum: Mapping[str, Tensor]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 
 from proofmark.automl.network.graph import parse_graph
 from proofmark.automl.network.module import GraphNetwork, momentum_of, set_momentum
@@ -119,6 +120,8 @@ class BestWeights(Goal):
             training.stepper.optimizer.state.clear()
             training.model.to("cpu")
             torch.accelerator.empty_cache()
+        if training.place.world > 1:
+            dist.destroy_process_group()  # it has buffers there
 
     def save(self, folder: Path) -> None:
         """Write the best weights, for children.

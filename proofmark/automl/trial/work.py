@@ -115,8 +115,6 @@ class Prepared:
             goal.tell(log, window)
             if not trainer.honest:
                 log.write("dishonest")
-        if world > 1:
-            dist.destroy_process_group()
         heartbeat(trainer.position.steps, "end")
 
 
