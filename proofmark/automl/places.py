@@ -30,7 +30,8 @@ class Places:
 
 
 def places_here(found: FoundVendor, each: int) -> Places:
-    """This machine's devices, `each` to a place. All of a processor's cores are one device, whatever shares them.
+    """This machine's devices, `each` to a place. All of a processor's cores are one device, whatever shares them. Where
+    no variable tells trials which devices are theirs there is one place: each takes the first ones.
 
     Raises:
         UsageError: there are not so many.
@@ -39,8 +40,8 @@ def places_here(found: FoundVendor, each: int) -> Places:
     variable = vendor.visible_devices_variable
     if vendor.torch_device() == "cpu":
         return Places(LocalLauncher(), ({},), 1)
-    names = usable_devices(vendor) if variable else [""]
-    groups = [names[start : start + each] for start in range(0, len(names) - each + 1, each)]
+    names = usable_devices(vendor)
+    groups = [names[start : start + each] for start in range(0, len(names) - each + 1, each)][: None if variable else 1]
     if not groups:
         what = f"expected at most the {len(names)} devices that vendor {found.name} has here, found {each}"
         raise UsageError(f"devices_per_trial: {what}")

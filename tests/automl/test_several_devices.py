@@ -16,17 +16,19 @@ from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
-from proofmark.automl.places import places_of_tasks
+from proofmark.automl.places import places_here, places_of_tasks
 from proofmark.automl.search.running import IMPORTED, MODULE, TrialProcess
 from proofmark.automl.trial.several import first_killed, threads_of_rank
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
+from proofmark.errors import UsageError
 from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.record.events.log import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.training.heartbeat import read_heartbeat
+from proofmark.vendor.contract import Device
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
 from tests.automl.searches import ROOT
@@ -139,6 +141,32 @@ def test_a_nodes_processor_is_one_device_whatever_shares_it(monkeypatch: pytest.
     assert places_of_tasks(cluster, found, 2).devices == 3
     monkeypatch.setattr(type(found.vendor), "torch_device", lambda _: "accelerator")
     assert places_of_tasks(cluster, found, 2).devices == 6
+
+
+@pytest.mark.parametrize(
+    ("variable", "each", "expected"),
+    [
+        ("ACME_VISIBLE_DEVICES", 3, [{"ACME_VISIBLE_DEVICES": "0,1,2"}, {"ACME_VISIBLE_DEVICES": "3,4,5"}]),
+        (None, 3, [{}]),
+        (None, 8, [{}]),
+        ("ACME_VISIBLE_DEVICES", 9, None),
+        (None, 9, None),
+    ],
+)
+def test_what_can_not_be_told_which_devices_it_has_has_the_first_ones(
+    variable: str | None, each: int, expected: list[dict[str, str]] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = find_vendor("cpu", ROOT / "vendors")
+    chips = [Device(number, "acme") for number in range(8)]
+    for name, value in (("torch_device", lambda _: "acme"), ("devices", lambda _: chips)):
+        monkeypatch.setattr(type(found.vendor), name, value)
+    monkeypatch.setattr(type(found.vendor), "visible_devices_variable", variable)
+    if expected is None:
+        with pytest.raises(UsageError, match="at most the 8 devices .* found 9"):
+            places_here(found, each)
+    else:
+        places = places_here(found, each)
+        assert (list(places.environments), places.devices) == (expected, each * len(expected))
 
 
 def pid_of(path: Path) -> int:
