@@ -37,7 +37,7 @@ DYING = 30.0
 """Seconds that a process which was killed gets to end: one that waits in a driver, or for a disk that is gone, does
 not."""
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 NOBODY = "0" * 32
 """No mark, but as long as one: what is forked from the warm process writes its own over it."""
@@ -101,6 +101,34 @@ def tidy_at_exit(leaves_results: bool = False) -> None:
             remove_own_temporary_directory()
 
     atexit.register(tidy)
+
+
+def adopt_orphans() -> None:
+    """Have what descends from this process, and loses its parent, become its child, which is ended and waited for when
+    this one ends (Linux): else nobody knows how much of the cores it took.
+
+    To be called before anything is started, and before all that ends at exit by itself.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        atexit.register(_end_children, os.getpid())
+
+
+def _end_children(parent: int) -> None:
+    """Of this process, if it was not forked from that one. Who does not end in `DYING` seconds is left."""
+    if os.getpid() != parent:
+        return
+    import psutil
+
+    deadline = time.monotonic() + DYING
+    with contextlib.suppress(ChildProcessError):  # there are no more
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            for child in psutil.Process().children():
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+            time.sleep(0.01)
 
 
 def end_own_group() -> NoReturn:

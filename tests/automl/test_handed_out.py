@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import resource
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from proofmark.automl.logs import held
 from proofmark.automl.logs.event_types import HANDED_EVENTS
 from proofmark.automl.logs.trial_log import outcome
 from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Journal, read_journal
+from proofmark.automl.search.running import IMPORTED, MODULE, TrialProcess
 from proofmark.automl.trial.examined import Spread
 from proofmark.automl.trial.spec import HANDED_OUT, LOG
+from proofmark.launch.job import LocalLauncher
 from proofmark.record.events.log import CORRUPT, EventLog, read_events
 from proofmark.record.parts import Check
 from proofmark.rules.case_file import load_case_file
@@ -23,6 +29,8 @@ from suites.automl import test_image_search
 from tests.automl.automl_records import record, trial
 from tests.automl.searches import ROOT
 from tests.automl.stub_trial import TOTALS
+from tests.automl.test_examined import Case, Images
+from tests.automl.test_examined import trial as examined
 from tests.automl.test_several_devices import ended, process
 from tests.automl.test_trial_walls import vendors_with
 
@@ -172,6 +180,39 @@ def test_who_loads_counts_what_ranks_are_handed(tmp_path: Path, nproc: int) -> N
         and evaluated <= handed["evaluated"] <= evaluated + 8 * nproc
     )
     assert {check["name"] for check in end["checks"] if check["passed"]} >= {held.TRAINED, held.EVALUATED}
+
+
+BURNT = 0.3
+"""Seconds of a core that a batch takes who loads it."""
+
+
+class Slow(Images):
+    """Images that are much to decode."""
+
+    def __getitems__(self, indices: list[int]) -> tuple[list[torch.Tensor], torch.Tensor]:
+        until = time.process_time() + BURNT
+        while time.process_time() < until:
+            pass
+        return super().__getitems__(indices)
+
+
+class SlowCase(Case):
+    def build_dataset(self, config: Any, split: str) -> Any:
+        return Slow()
+
+
+def test_what_loading_takes_of_the_cores_is_the_sessions_own(tmp_path: Path) -> None:
+    """As all that its processes' parents have waited for: else others would have taken it, from a search that is
+    ranked."""
+    vendor = {"vendor": "cpu", "vendors_dir": str(ROOT / "vendors")}
+    spec = replace(examined(tmp_path, 0), case=(__name__, "SlowCase"), sys_path=(str(ROOT),), **vendor)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    trial = TrialProcess(spec, LocalLauncher(), 300.0, 600.0, MODULE, IMPORTED)
+    trial.begin({}, None)
+    assert ended(trial)["status"] == "finished"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    batches = 1 + 3 + 3  # an image is counted, nine are evaluated, and looked at for what it was chosen by
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime > batches * BURNT
 
 
 REACHES = """

@@ -22,7 +22,7 @@ from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.errors import reason
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import end_own_group, end_started, leave, tidy_at_exit
+from proofmark.process.lifetime import adopt_orphans, end_own_group, end_started, leave, tidy_at_exit
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
@@ -37,6 +37,7 @@ def main() -> int:
     host = spec.config["host"]
     os.environ |= (given := referee_environment_of(host))
     let_pass(given)
+    adopt_orphans()  # who loads a rank's data ends with the rank
     if spec.nproc == 1:
         split_off(())  # this process has what its rank and its monitor import
     else:

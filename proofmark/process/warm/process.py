@@ -22,14 +22,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from proofmark.process.environment import begun_with
-from proofmark.process.lifetime import MARK, NOBODY, WITHIN, Leader, die_with_parent, end_group, wait_without_reaping
+from proofmark.process.lifetime import (
+    MARK,
+    NOBODY,
+    PR_SET_CHILD_SUBREAPER,
+    WITHIN,
+    Leader,
+    die_with_parent,
+    end_group,
+    wait_without_reaping,
+)
 from proofmark.process.warm.imports import SET_BY_LIBRARIES, suits, surroundings
 from proofmark.process.warm.main import serve
 
 PATIENCE = 120.0
 """Seconds that its imports may take, and that a fork may."""
 
-PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
+PR_GET_CHILD_SUBREAPER = 37
 
 
 class Forked:
