@@ -26,7 +26,7 @@ from proofmark.training.feeding.loading import Data, Planned, plan_of
 from proofmark.training.feeding.on_request import AHEAD
 from proofmark.training.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.own import Fresh, make_fresh
-from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.ranks.model.strategy import Place, bound
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.adapter import TrainingAdapter
@@ -99,7 +99,7 @@ class Prepared:
                 supply.pin()
         use_tf32(self.config.precision == "tf32")
         if world > 1:
-            dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device)
+            dist.init_process_group(spec.backend, device_id=bound(device))
         goal = BestWeights(spec, self.counted, self.case.momentum, deadline)
         place = Place(rank, rank, world, device)
         begun = now()

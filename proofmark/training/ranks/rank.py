@@ -36,7 +36,7 @@ from proofmark.wall.isolation import Isolation
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.training.ranks.model.strategy import Place
+    from proofmark.training.ranks.model.strategy import Place, bound
 
 PATIENCE = timedelta(days=1)
 """For what another rank is late with: who hangs is found by heartbeats, and named. torch's own ten minutes would end
@@ -160,8 +160,7 @@ def _meet(spec: TrainingSpec, rank: int, device: torch.device) -> Place:
     alone: dict[str, Any] = {}
     if spec.nnodes * spec.nproc == 1:  # it needs to meet nobody
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
-    accelerator = None if device.type == "cpu" else device
-    dist.init_process_group(spec.backend, timeout=PATIENCE, device_id=accelerator, **alone)
+    dist.init_process_group(spec.backend, timeout=PATIENCE, device_id=bound(device), **alone)
     return Place(rank, int(os.environ["LOCAL_RANK"]), dist.get_world_size(), device)
 
 

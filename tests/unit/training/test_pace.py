@@ -46,6 +46,19 @@ def test_one_pace(before: float) -> None:
     assert (pace.value, pace.noise) == pytest.approx((GROUP / 0.25, 0.0), abs=1e-6)
 
 
+def test_what_is_prepared_for_the_first_short_batch_is_no_part_of_a_pace() -> None:
+    """Compiled once more, for its size, at the end of the first epoch; the next epochs' are as fast as any."""
+    log, (steps, samples, seconds) = RankLog(0), (0, 0, 0.0)
+    for number in range(100):
+        short = number % 20 == 19
+        steps, samples = steps + 10, samples + GROUP - (30 if short else 0)
+        seconds += 0.25 + (40.0 if number == 19 else 0.0) - (0.02 if short else 0.0)
+        log.computed.extend([(steps, samples, seconds)])
+    pace = pace_of(log)
+    assert pace is not None and pace.noise is not None
+    assert pace.value == pytest.approx(GROUP / 0.25, rel=0.01) and pace.noise < 0.01
+
+
 def test_a_pace_without_losses() -> None:
     """Of a `log_freq` that is longer than the training."""
     groups = [1.0, *[0.26] * 30, *[0.36] * 30]

@@ -29,6 +29,12 @@ class Place:
     device: torch.device
 
 
+def bound(device: torch.device) -> torch.device | None:
+    """What a process group is bound to as it begins, so that ranks connect at once. CUDA alone: torch makes no group by
+    a backend that does not know the device, bound to it, nor one by gloo beside it, as for checkpoints."""
+    return device if device.type == "cuda" else None
+
+
 def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> torch.nn.Module:
     """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured."""
     model = placed(model, config, place, recomputing=config.activation_checkpointing)
@@ -43,7 +49,7 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
 def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomputing: bool = False) -> torch.nn.Module:
     """The model on its device in the memory layout that is configured, and sharded where it is."""
     model = model.to(place.device)
-    if config.channels_last:
+    if config.channels_last and config.parallel != "fsdp":  # which takes no parameter that is not contiguous
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if recomputing:
         blocks = set(_blocks(model))
