@@ -77,3 +77,14 @@ def test_what_the_base_did_not_support_is_not_dropped(tmp_path: Path, monkeypatc
     verdict = ran.record("dropped").verdict
     assert verdict is not None and verdict.expected
     assert "NOT COMPARED" not in ran.output, ran.output[-900:]
+
+
+def test_what_parallel_workers_drop_is_told_beside_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path / "house")
+    monkeypatch.setenv("FAKE_DEVICES", "2")
+    base = project.house.run("--results-dir", "base", "-k", "dropped")
+    assert base.code == 0, base.output
+    project.lists(next(iter(files("revisions"))))
+    project.drops()
+    ran = project.house.run("-n", "2", "--compare", "base/latest", "--compare-unlike", "-k", "dropped")
+    assert ran.code == 12 and "NOT COMPARED inference/dropped" in ran.output, ran.output[-900:]
