@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.disks import MakeDisk, fill
@@ -107,6 +108,22 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
         assert f"ERROR  inference/{case} " in ran.output
     clean(ran)
     assert two_devices.becomes_empty()
+
+
+def test_a_worker_that_replaces_one_which_was_killed_has_its_device(two_devices: House) -> None:
+    """Beside another device's, which is in use: on neither of both would a speed be the case's own."""
+    session = two_devices.start("--vendor", "fake", "-n", "2", trouble="second.call=held, third.call=held")
+    two_devices.wait_for_trouble(session)
+    both_begin(two_devices)
+    started = sorted(psutil.Process(session.pid).children(), key=lambda process: process.create_time())
+    _, second = [process for process in started if "exec(eval" in " ".join(process.cmdline())]
+    second.kill()
+    results = two_devices.root / "results"
+    until(lambda: bool(list(results.glob("[0-9]*/inference/tiny/record.json"))), "the case after those to be run")
+    two_devices.release()
+    ran = two_devices.end(session)
+    assert ran.code == 1 and "replacing crashed worker gw1" in ran.output, ran.output
+    assert (ran.record("second").device, ran.record("tiny").device) == (0, 1)
 
 
 def test_a_device_list_of_the_user_is_kept_to(two_devices: House, monkeypatch: pytest.MonkeyPatch) -> None:
