@@ -214,6 +214,12 @@ def test_a_run_list(house: House) -> None:
     assert f"WARNING host.yaml: {aside}" in ran.output
 
 
+def test_a_scale_that_nobody_named_is_skipped_where_there_are_too_few_hosts(house: House) -> None:
+    overridden(house, "2x1", precision="bf16")
+    ran = house.run("-k", "overrides_legal", vendor="cpu", suite="training")
+    assert ran.code == 0 and "scale 2x1 needs 2 hosts; this launcher has 1" in ran.output, ran.output
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -46,6 +46,9 @@ from proofmark.record.integrity.own_key import KEY, OwnKey
 from proofmark.record.parts import Identity, VerdictKind
 from proofmark.record.policy import default_policy
 from suites.inference import suite
+from suites.training import runs
+from suites.training import suite as training
+from suites.training.test_glm import TestGlm as Glm
 from tests.unit.records import measurement, record
 
 
@@ -915,12 +918,35 @@ def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_p
     ]
 
 
-def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:
-    shares: list[float] = []
-    base: Any = SimpleNamespace(description="", compare=lambda subject, rule, seconds: shares.append(seconds))
-    gate = comparing.Gate(base, 0.02, 600.0)
-    gate.share_among(dict.fromkeys(("one", "two", "three"), 2))
-    for run in ("one", "two"):
-        gate.leave_out(run)
-    gate.compare(SimpleNamespace(run="three"))  # type: ignore[arg-type]
-    assert shares == [600.0]
+def item(scale: str) -> Any:
+    """A test of a training at a scale."""
+    marks: list[Any] = []
+    mark = SimpleNamespace(get_closest_marker=lambda name: next((each for each in marks if each.name == name), None))
+    mark.add_marker = lambda made: marks.append(made.mark)
+    mark.cls, mark.callspec = Glm, SimpleNamespace(params={"scale": scale})
+    return mark
+
+
+def test_what_will_not_be_compared_leaves_its_share_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be run here, what the baseline lacks, and what is over without having been compared."""
+    config: Any = SimpleNamespace(option=SimpleNamespace(collectonly=False, compare="main"), stash={SETTINGS: None})
+    config.stash |= {SUITES: {"training": training}, runs.OPTIONS: SimpleNamespace(resume=None)}
+    monkeypatch.setattr(runs, "_lacking", lambda config, settings, scale: "too few" if scale.nnodes > 1 else None)
+    monkeypatch.setattr(runs, "_asked_by_name", lambda config, settings, case, scale: str(scale) == "3x1")
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    items = [item(scale) for scale in ("1x1", "1x2", "1x3", "2x1", "3x1")]
+    for each in items:
+        each.config = config
+    runs.pytest_collection_modifyitems(config, items)
+    lacks = {"training/glm/1x3": "it has no such scale"}
+    given: list[tuple[int, float]] = []
+    base: Any = SimpleNamespace(description="", refuses=False, lacks=lambda run, module: lacks.get(run))
+    base.compare = lambda subject, rule, seconds: given.append((rule.metrics, seconds))
+    gate = config.stash[comparing.GATE] = comparing.Gate(base, 0.02, 600.0)
+    comparing.pytest_collection_finish(SimpleNamespace(config=config, items=items))  # type: ignore[arg-type]
+    assert gate._runs == ["training/glm/1x1", "training/glm/1x2", "training/glm/3x1"]
+    for one, other in zip(items, [items[0], *items[2:], None], strict=True):
+        comparing.pytest_runtest_teardown(one, other)
+    assert gate._runs == ["training/glm/1x1"], "of which another test is to come"
+    gate.compare(SimpleNamespace(run="training/glm/1x1"))  # type: ignore[arg-type]
+    assert given == [(4, pytest.approx(600.0))]
