@@ -24,13 +24,18 @@ def judge(record: CaseRecord, own: Iterable[Stage]) -> Verdict:
     """Judge a run by legality, whose its log is, the suite's `own` stages in their order, and what no run may have.
 
     The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS, unless
-    its speed was compared with a baseline's and something graver came of that. An old record gives the same verdict
-    again.
+    its speed was compared with a baseline's and something graver came of that: what the policy lets pass hides nothing
+    that it does not. An old record gives the same verdict again.
     """
     alone, beside = _judge_alone(record, own), judge_compared(record.compared, record.policy.gate_width)
-    if not alone.kind.shows_speed or beside.kind.exit_code <= alone.kind.exit_code:
+    if not alone.kind.shows_speed:
         return alone  # the speed of a run that is not valid is compared with nobody's
-    return beside
+    return max(alone, beside, key=lambda verdict: (_blocks(verdict.kind, record), verdict.kind.exit_code))
+
+
+def _blocks(kind: VerdictKind, record: CaseRecord) -> bool:
+    """Whether it decides a session's exit code."""
+    return kind is not VerdictKind.PASS and not record.policy.lets_pass(kind)
 
 
 def _judge_alone(record: CaseRecord, own: Iterable[Stage]) -> Verdict:

@@ -27,6 +27,8 @@ from proofmark.gate.sequence import median_interval
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import DIFFERENT, Compared, Outcome, Ratio
 from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.record.policy import default_policy
+from proofmark.verdict.engine import judge as judged_by
 from tests import suites_there
 from tests.reports.records import make_record
 from tests.unit.records import record
@@ -37,6 +39,10 @@ LAWS: dict[str, Draw] = {
     "Cauchy": lambda chance: 0.01 * math.tan(math.pi * (chance.random() - 0.5)),
     "skewed": lambda chance: 0.02 * (chance.expovariate(1) - math.log(2)),
 }
+
+
+LOOSE = (VerdictKind.AMBIGUOUS, VerdictKind.INSUFFICIENT, VerdictKind.FAIL_PERF)
+"""Kinds of runs that have a speed, and which a policy may let pass."""
 
 
 def test_too_few_values_bound_nothing() -> None:
@@ -352,6 +358,25 @@ def test_a_run_that_fails_otherwise_keeps_its_verdict() -> None:
     assert judge(record(compared=slower)).reasons == (
         "beside main core is slower: 0.9 times the baseline's (0.89 to 0.91, 20 pairs); up to 2.0% is the same",
     )
+
+
+@pytest.mark.parametrize("blocks", [each for n in range(4) for each in itertools.combinations(LOOSE, n)])
+@pytest.mark.parametrize("beside", [*LOOSE, VerdictKind.PASS, VerdictKind.ERROR])
+@pytest.mark.parametrize("alone", [*LOOSE, VerdictKind.PASS])
+def test_what_a_policy_lets_pass_hides_nothing_that_it_does_not(
+    alone: VerdictKind, beside: VerdictKind, blocks: tuple[VerdictKind, ...]
+) -> None:
+    outcomes = {VerdictKind.AMBIGUOUS: Outcome.AMBIGUOUS, VerdictKind.FAIL_PERF: Outcome.REGRESSION}
+    found = {
+        VerdictKind.INSUFFICIENT: compared(lacking="it has no such case"),
+        VerdictKind.ERROR: compared(problems=("the base is gone",)),
+    }.get(beside) or compared((ratio(outcomes.get(beside, Outcome.SAME)),))
+    policy = default_policy().model_copy(update={"blocks": blocks})
+    own = [] if alone is VerdictKind.PASS else [(alone, ["so it is"])]
+    kind = judged_by(record(compared=found, policy=policy), own).kind
+    assert kind in (alone, beside)
+    blocking = [each for each in (alone, beside) if each in {*blocks, VerdictKind.ERROR}]
+    assert kind is max(blocking or (alone, beside), key=lambda each: each.exit_code)
 
 
 def test_nothing_to_compare_with_is_no_pass() -> None:
