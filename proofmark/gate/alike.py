@@ -17,6 +17,12 @@ SHOWN = 8
 
 SOUND = {str(kind) for kind in VerdictKind if kind.shows_speed}
 
+MENDS = (
+    "a change that mends that is judged by its own verdict, in a session without --compare, and compared again from "
+    "the next one on"
+)
+"""What to do where the base fails: no speed of it could be believed, whoever has made it fail."""
+
 
 def other_task(base: Task, head: Task, configurations: Collection[str]) -> list[str]:
     """What makes the two sides different tasks, so that their speeds have nothing to do with each other.
@@ -63,7 +69,8 @@ def unsound(name: str, task: Task) -> list[str]:
         return [f"the {name} was not judged"]
     if task.verdict.kind in SOUND:
         return []
-    return [f"the {name} has no speed: {task.verdict.kind}: {'; '.join(task.verdict.reasons)}"]
+    todo = [MENDS] if name == "base" else []
+    return [f"the {name} has no speed: {task.verdict.kind}: {'; '.join([*task.verdict.reasons, *todo])}"]
 
 
 def unsupported(task: Task | CaseRecord) -> str | None:

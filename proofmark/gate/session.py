@@ -34,7 +34,7 @@ LONGEST = 16 << 20
 """Bytes of an answer, and of what a session printed last."""
 
 GRACE = 3600.0
-"""Seconds beyond the comparison's own that a side may take to load and to end: its steps have limits of their own."""
+"""Seconds more that a side may take to load and to end: its steps have limits of their own."""
 
 ASKED = 600.0
 """Seconds for what a version says of itself."""

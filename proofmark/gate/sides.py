@@ -48,7 +48,7 @@ class Sides:
         base_cache: the base's cache of weights.
         tell: shows a line.
         coin: whether the base is loaded first: what the second finds differs, as memory does that the first left.
-        seconds: that the comparison may take.
+        seconds: that a side's session may take, beside GRACE.
         differences: between the two, as far as they are known.
     """
 

@@ -30,6 +30,7 @@ from fixtures.options.policy import POLICY
 from fixtures.options.settings import SETTINGS
 from fixtures.options.table import _ADDED
 from proofmark.errors import UsageError
+from proofmark.flagperf.host_file import HostFile, load_host_file
 from proofmark.gate import sides as sides_module
 from proofmark.gate.alike import other_settings, other_task, unlike, unsound
 from proofmark.gate.base_tree import Repository, python_of
@@ -402,6 +403,8 @@ def test_a_side_that_fails_otherwise_has_no_speed() -> None:
     assert unsound("base", task(verdict=None)) == ["the base was not judged"]
     wrong = task(verdict={"kind": "FAIL_ACCURACY", "reasons": ["too low"]})
     assert unsound("head", wrong) == ["the head has no speed: FAIL_ACCURACY: too low"]
+    (told,) = unsound("base", wrong)
+    assert told.startswith("the base has no speed: FAIL_ACCURACY: too low; ") and "without --compare" in told
     assert unsound("head", task(verdict={"kind": "SUPERB"})) == ["the head has no speed: SUPERB: "]
 
 
@@ -490,6 +493,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
     tree = Tree("base", tmp_path, sys.executable, tmp_path)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
+    whole["_host_file"] = HostFile()
     revision = object.__new__(Revision)
     vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, _vendor="acme", differences=[])
     (tmp_path / "case.py").touch()
@@ -717,6 +721,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     revision.__dict__ |= {
         "_base": Tree("base", history, sys.executable, tmp_path),
         "_given": [],
+        "_host_file": HostFile(),
         "_cache": tmp_path,
         "_vendor": "acme",
     }
@@ -822,12 +827,42 @@ def compared_by(folder: Path, **attributes: Any) -> Compared:
     (folder / "cache").mkdir(exist_ok=True)
     revision = object.__new__(Revision)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": folder, "_given": []}
+    whole["_host_file"] = HostFile()
     vars(revision).update(
         {**whole, "_folder": folder, "_cache": folder / "cache", "_vendor": "acme", "differences": []}
     )
     vars(revision).update(attributes)
     subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
     return revision.compare(subject, StoppingRule(), 0.0)
+
+
+def sides_of(folder: Path, run: str, host_file: HostFile, **changes: Any) -> Sides:
+    """Those of a run of another house, of which nothing is there."""
+    tree = Tree("base", folder, "python", folder)
+    (folder / "base").mkdir(exist_ok=True)
+    revision = object.__new__(Revision)
+    vars(revision).update(_base=tree, _head=tree, _house=folder, _folder=folder, _cache=folder, _host_file=host_file)
+    revision._given = ["--host-config=host.yaml"]
+    whole = judged(suite=run.split("/")[0], case=run.split("/")[1], **changes)
+    return revision._sides(Subject(run, whole, suite, "test_a.py", (), print), 600.0)
+
+
+def test_a_side_is_given_of_a_run_list_what_is_of_its_run(tmp_path: Path) -> None:
+    """All else in it would be a case that is not in the one module which a side has."""
+    cases = {"a:pytorch": "/a", "b:pytorch": "./b \u00e9", "b:pytorch:A100:1:8:2": "/b", "b:pytorch:A100:2:8:2": "/c"}
+    host_file = HostFile(VENDOR="acme", FLAGPERF_LOG_LEVEL="DEBUG", SSH_PORT="22", CASES=cases)
+    for run, entry in (("inference/b", "b:pytorch"), ("training/b/A100x1x8", "b:pytorch:A100:1:8:2")):
+        given, own = sides_of(tmp_path, run, host_file).options
+        assert given == "--host-config=host.yaml", "the last one counts"
+        read = load_host_file(Path(own.removeprefix("--host-config=")))
+        assert read == host_file.model_copy(update={"CASES": {entry: cases[entry]}})
+    assert sides_of(tmp_path, "inference/b", HostFile(VENDOR="acme")).options == ["--host-config=host.yaml"]
+
+
+def test_a_training_that_is_longer_than_its_share_is_no_side_that_hangs(tmp_path: Path) -> None:
+    assert sides_of(tmp_path, "training/a", HostFile(), seconds=5 * 3600.0).seconds == 50 * 3600
+    assert sides_of(tmp_path, "training/a", HostFile(), seconds=1.0).seconds == 600
+    assert sides_of(tmp_path, "training/a", HostFile(), seconds=None).seconds == 600
 
 
 def test_a_vendor_that_the_base_lacks_is_nothing_to_be_slower_than(tmp_path: Path) -> None:
