@@ -21,6 +21,7 @@ from vendors.nvidia import Nvidia, nvml
 from vendors.nvidia.monitor import THROTTLES, NvmlMonitor
 
 GIB, FOUND = 2**30, "nvmlDeviceGetHandleByIndex"
+PROCESSES = "nvmlDeviceGetComputeRunningProcesses_v3"
 
 
 class Driver:
@@ -56,7 +57,8 @@ class Driver:
             "nvmlDeviceGetEnforcedPowerLimit": lambda gpu: self.limit_mw,
             "nvmlDeviceGetPowerManagementDefaultLimit": lambda gpu: 700_000,
             "nvmlDeviceGetMigMode": lambda gpu: [int(gpu in self.divided)] * 2,
-            "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [process],
+            PROCESSES: lambda gpu: [process],
+            "nvmlDeviceGetComputeRunningProcesses_v2": lambda gpu: [process],
         }
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +127,7 @@ def test_a_gpu_that_shares_the_processors_memory_is_one(driver: Driver) -> None:
 
 def test_a_true_zero_is_a_zero(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=0, memory=0))
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda gpu: [])
+    monkeypatch.setattr(pynvml, PROCESSES, lambda gpu: [])
     reading = NvmlMonitor().sample()[0]
     assert reading.utilization == 0 and reading.processes == ()
 
@@ -310,5 +312,19 @@ def test_precisions_are_those_of_the_chips_that_are_shown(driver: Driver, monkey
 def test_memory_of_this_process(driver: Driver) -> None:
     assert nvml.used_by(4321) == 6 * GIB
     assert nvml.used_by(1) is None
-    driver.failing[None, "nvmlDeviceGetComputeRunningProcesses"] = pynvml.NVML_ERROR_NO_PERMISSION
+    driver.failing[None, PROCESSES] = pynvml.NVML_ERROR_NO_PERMISSION
     assert nvml.used_by(4321) is None
+
+
+@pytest.mark.parametrize("lacking", [[PROCESSES], [PROCESSES, "nvmlDeviceGetComputeRunningProcesses_v2"]])
+def test_a_driver_older_than_pynvml_is_read(driver: Driver, lacking: list[str]) -> None:
+    """What pynvml asks by its plain name is the newest question, of which it raises what is no NVMLError."""
+    for name in lacking:
+        driver.failing[None, name] = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+    with nvml.session(), pytest.raises(pynvml.NVMLLibraryMismatchError):
+        pynvml.nvmlDeviceGetComputeRunningProcesses(0)
+    reading = NvmlMonitor().sample()[0]
+    told = len(lacking) == 1
+    assert reading.error is None and reading.temperature_c == 61
+    assert reading.processes == ((4321,) if told else None)
+    assert nvml.used_by(4321) == (6 * GIB if told else None)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pynvml
 
 from proofmark.vendor import Reading
+from vendors.nvidia import nvml
 
 Value = TypeVar("Value")
 
@@ -66,7 +67,7 @@ class NvmlMonitor:
 def _read(index: int, handle: Any) -> Reading:
     memory = _sensor(pynvml.nvmlDeviceGetMemoryInfo, handle)
     utilization = _sensor(pynvml.nvmlDeviceGetUtilizationRates, handle)
-    processes = _sensor(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    processes = _sensor(nvml.processes, handle)
     return Reading(
         device=index,
         temperature_c=_scaled(_sensor(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU), 1),

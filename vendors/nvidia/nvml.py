@@ -195,11 +195,24 @@ def capability() -> tuple[int, int] | None:
     return min(map(tuple, filter(None, found)), default=None)
 
 
+def processes(handle: Any) -> list[Any]:
+    """Those that compute on a GPU, by their names with a number: of a driver that lacks the newest question, as some
+    before 510 and stand-ins for one, pynvml's plain name raises what is no NVMLError.
+
+    Raises:
+        pynvml.NVMLError: the GPU doesn't tell.
+    """
+    try:
+        return list(pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
+    except pynvml.NVMLError_FunctionNotFound:
+        return list(pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle))
+
+
 def used_by(pid: int) -> int | None:
     """Bytes of device memory that a process holds; None where the driver doesn't tell, as in most containers."""
     try:
         with session() as handles:
-            on = [_told(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or [] for handle in handles.values()]
+            on = [_told(processes, handle) or [] for handle in handles.values()]
     except pynvml.NVMLError:
         return None
     held = [process.usedGpuMemory for processes in on for process in processes if process.pid == pid]
