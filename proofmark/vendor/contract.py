@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, named
 from proofmark.vendor.adapter import TrainingAdapter
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.hardware.processor import microcode, processor_name
@@ -80,6 +80,17 @@ def lacks_torch(vendor: Vendor, device: str) -> str | None:
         "torch_device() says 'cpu', and the figure would be the processor's under the chip's name (a vendor whose "
         "device is the processor says runs_on_processor)"
     )
+
+
+def memory_of(vendor: Vendor) -> tuple[int | None, int | None]:
+    """What its `memory()` says. Where that fails nothing is known, and this process's output says why: no measurement
+    or training is lost over a reading."""
+    try:
+        used, total = vendor.memory()
+    except Exception as error:  # noqa: BLE001 (a vendor may raise anything)
+        print(f"no reading of the device's memory: memory() failed: {named(error)}", file=sys.stderr, flush=True)
+        return None, None
+    return used, total
 
 
 def _access(path: Path) -> str:
@@ -228,7 +239,11 @@ class Vendor(ABC):
         )
 
     def memory(self) -> tuple[int | None, int | None]:
-        """(peak bytes used by this process on the device, total bytes); None where not readable."""
+        """(peak bytes used by this process on the device, total bytes); None where not readable.
+
+        Raises:
+            Exception: anything; the process's output tells it, and nothing is known.
+        """
         return None, None
 
 

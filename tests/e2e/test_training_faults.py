@@ -101,3 +101,15 @@ def test_a_rank_that_leaves_as_if_all_were_well_is_named(house: House) -> None:
     assert record.verdict is not None and str(record.verdict.kind) == "ERROR", ran.output
     assert "rank 0 ended with exit code 0 before its training did" in record.verdict.reasons[0], ran.output
     assert len(record.verdict.reasons) == 1, record.verdict.reasons
+
+
+def test_a_reading_of_memory_that_fails_ends_no_training(house: House) -> None:
+    with (house.root / "vendors/cpu/__init__.py").open("a") as stream:
+        stream.write("\nCpu.memory = lambda self: 1 / 0\n")
+    ran = house.run("-k", "1x1", vendor="cpu", suite="training")
+    record = ran.training("1x1")
+    assert record.verdict is not None and str(record.verdict.kind) == "PASS", ran.output
+    (rank,) = record.runs[0].ranks
+    assert rank.host_peak_bytes and rank.device_peak_bytes is None
+    log = ran.run_dir / "training/tiny/1x1/round1/noderank0/rank0.log"
+    assert "no reading of the device's memory: memory() failed: ZeroDivisionError" in log.read_text()

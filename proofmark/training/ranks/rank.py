@@ -27,7 +27,7 @@ from proofmark.training.logs.gist import raised
 from proofmark.training.logs.ranks.rank_log import ISOLATED
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
-from proofmark.vendor.contract import Vendor, lacks_torch
+from proofmark.vendor.contract import Vendor, lacks_torch, memory_of
 from proofmark.vendor.environment import require
 from proofmark.vendor.hardware.devices import limits_to_all
 from proofmark.vendor.registry import find_vendor
@@ -114,7 +114,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     trainer = Trainer(case, Data(fed, evaluated), config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run() and place.rank == 0:
         leave_weights(trainer.left, spec.own_directory(0, 0))
-    used, total = vendor.memory()
+    used, total = memory_of(vendor)
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
     log.write("rank_end", rank=rank)

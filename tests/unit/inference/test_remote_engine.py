@@ -181,6 +181,23 @@ def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None
     assert not psutil.wait_procs(group, timeout=PATIENCE)[1]
 
 
+UNREAD = """
+from . import vendor
+vendor.memory = lambda: 1 / 0
+from .moody import InferModel
+"""
+
+
+def test_a_reading_of_memory_that_fails_ends_no_engine(root: Path) -> None:
+    (root / "vendors/acme/unread.py").write_text(UNREAD)
+    engine = RemoteEngine(process(root))
+    try:
+        engine.make(orders(root, compiler="unread"))
+        assert engine.device_memory() == (None, None)
+    finally:
+        engine.close()
+
+
 FORKS = """
 import os, threading, zlib
 class InferModel:

@@ -31,7 +31,7 @@ from proofmark.process.shared_memory.slots import Slot
 from proofmark.process.threads import heed_environment
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
-from proofmark.vendor.contract import Vendor
+from proofmark.vendor.contract import Vendor, memory_of
 from proofmark.vendor.registry import FoundVendor, find_vendor
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Server(ABC):
     def _obey(self, order: dict[str, Any]) -> Any:
         if order["do"] == "memory":
             assert self._vendor is not None
-            return self._vendor.memory()
+            return memory_of(self._vendor)
         return self._rehearse(order) if order["do"] == "rehearse" else self._make(order)
 
     def _rehearse(self, order: dict[str, Any]) -> None:
