@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proofmark.errors import UsageError
 from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.launch.launchers import TaskCluster
+from proofmark.vendor.hardware.chips import count_alike
 from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.registry import FoundVendor
 
@@ -34,13 +35,15 @@ def places_here(found: FoundVendor, each: int) -> Places:
     no variable tells trials which devices are theirs there is one place: each takes the first ones.
 
     Raises:
-        UsageError: there are not so many.
+        UsageError: there are not so many, or they are not one chip.
     """
     vendor = found.vendor
     variable = vendor.visible_devices_variable
     if vendor.torch_device() == "cpu":
         return Places(LocalLauncher(), ({},), 1)
-    names = usable_devices(vendor)
+    names, (alike, then) = usable_devices(vendor), count_alike(vendor, found.chips_file)
+    if alike < len(names) and (variable or alike < each):
+        raise UsageError(f"a search runs on devices of one chip; vendor {found.name} has {alike} here{then}")
     groups = [names[start : start + each] for start in range(0, len(names) - each + 1, each)][: None if variable else 1]
     if not groups:
         what = f"expected at most the {len(names)} devices that vendor {found.name} has here, found {each}"

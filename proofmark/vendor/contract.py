@@ -26,7 +26,11 @@ GLOO = "gloo"
 
 @dataclass(frozen=True)
 class Device:
-    """One device that a run may use: `index` as the visible-devices variable counts."""
+    """One device that a run may use: `index` as the visible-devices variable counts.
+
+    `name` is its chip's, the same of devices that are alike: no run uses those of several chips, since its record names
+    one, and that one's peak. Those that one entry of `chips.yaml` knows are one chip.
+    """
 
     index: int
     name: str
@@ -123,7 +127,8 @@ class Vendor(ABC):
     """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES.
 
     Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes.
-    Where its user has not set it, a case gets one of `devices()`, and a training's ranks have all of them.
+    Where its user has not set it, a case gets one of `devices()`, and a training's ranks have all of them. Without one
+    no case can be given any but the first, so that they run one after the other.
     """
 
     distributed_backend: str = GLOO

@@ -139,6 +139,15 @@ def test_more_workers_than_devices_are_refused(house: House) -> None:
     assert house.becomes_empty()
 
 
+def test_more_workers_than_can_be_given_a_device_are_refused(two_devices: House) -> None:
+    """Without a variable that says which, all of them would compute on the first."""
+    with (two_devices.root / "vendors/fake/__init__.py").open("a") as stream:
+        stream.write("\nFake.visible_devices_variable = None\n")
+    one_line_answer(two_devices.run("-n", "2"), "vendor fake has 1 here", "no visible_devices_variable", "at most 1")
+    ran = two_devices.run("-k", "Tiny")
+    assert ran.code == 0 and ran.record().device == 0, ran.output
+
+
 def test_a_usage_error_is_one_line_here_too(house: House) -> None:
     one_line_answer(house.run("-n", "1", vendor="nobody"), "unknown vendor 'nobody'")
     for dist in ("worksteal", "each"):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pynvml
 import pytest
 
+from fixtures.devices.device_count import count_devices
+from proofmark.automl.places import places_here
+from proofmark.errors import UsageError
 from proofmark.vendor import Reading
 from proofmark.vendor.contract import Processor
-from proofmark.vendor.hardware.chips import find_chip, load_chips
+from proofmark.vendor.hardware.chips import count_alike, find_chip, load_chips
 from proofmark.vendor.hardware.devices import Assignment, assign, limits_to_all, usable_indices
 from proofmark.vendor.registry import find_vendor
 from tests.vendors.test_contract import ROOT
@@ -298,6 +302,28 @@ def test_chips_are_found_by_the_names_that_the_driver_gives(detected: str, name:
 @pytest.mark.parametrize("detected", ["NVIDIA H100 NVL (94 GiB)", "NVIDIA GB200", "NVIDIA L40", "NVIDIA H200 NVL"])
 def test_a_relative_of_a_chip_is_not_that_chip(detected: str) -> None:
     assert find_chip(detected, load_chips(find_vendor("nvidia", ROOT / "vendors").chips_file)) is None
+
+
+def test_no_run_uses_devices_of_several_chips(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record names one, and has that one's peak."""
+    found, workers = find_vendor("nvidia", ROOT / "vendors"), cast(Any, SimpleNamespace(workerinput={"workercount": 2}))
+    driver.names = ["Tesla T4", "Tesla T4 16GB"]
+    count_devices(workers, found)
+    assert len(places_here(found, 1).environments) == 2
+    driver.names[1] = "NVIDIA A100-SXM4-40GB"
+    has = r"has 1 here, and then another chip \(NVIDIA A100-SXM4-40GB; CUDA_VISIBLE_DEVICES chooses\)"
+    with pytest.raises(pytest.UsageError, match=f"{has}, so -n may be at most 1, not 2"):
+        count_devices(workers, found)
+    with pytest.raises(UsageError, match=f"a search runs on devices of one chip; vendor nvidia {has}"):
+        places_here(found, 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert count_alike(found.vendor, found.chips_file) == (1, "")
+
+
+def test_cuda_counts_devices_as_nvml_does_whatever_its_user_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    Nvidia()
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
 def test_precisions_are_those_of_the_chips_that_are_shown(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

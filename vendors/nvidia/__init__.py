@@ -23,7 +23,7 @@ class Nvidia(Vendor):
 
     def __init__(self) -> None:
         # CUDA counts devices by speed unless told otherwise, NVML by bus: an index has to mean the same in both
-        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         floating = frozenset({"fp32", "fp16"})
         if (nvml.capability() or AMPERE) >= AMPERE:
             floating |= {"tf32", "bf16"}

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from proofmark.errors import harmless
 from proofmark.plain_json import first_of, parse_json
 from proofmark.record.provenance import Chip, Host, Known
-from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.chips import count_alike, describe_chip
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.provenance import device_software, vendor_package
 from proofmark.vendor.introduction.answers import IntroducedVendor
@@ -47,7 +47,7 @@ def main() -> None:
     description = {
         "chip": describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file),
         "host": describe_host(device_software(vendor)),
-        "devices": len(vendor.devices()),
+        "devices": count_alike(vendor, found.chips_file)[0],
         "busy": vendor.busy,
         "package": vendor_package(found),
     }

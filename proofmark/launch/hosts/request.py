@@ -51,5 +51,5 @@ class DescribeRequest:
         if wanted and not wanted.is_for(facts["chip"]["name"]):
             found.append(f"scale {wanted} is for another chip than its {facts['chip']['name']}")
         if wanted and self.devices and facts["devices"] < wanted.nproc:
-            found.append(f"scale {wanted} needs {wanted.nproc} devices, it has {facts['devices']}")
+            found.append(f"scale {wanted} needs {wanted.nproc} devices of one chip, it has {facts['devices']}")
         return found

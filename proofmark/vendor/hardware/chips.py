@@ -15,6 +15,8 @@ from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.yaml.arithmetic import parse_product
 from proofmark.rules.yaml.strict import load_mapping
 from proofmark.rules.yaml.typed import problems_of
+from proofmark.vendor.contract import Vendor
+from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.pattern import LONGEST, MOST_WAYS, ways
 
 MOST = 1e19
@@ -106,6 +108,29 @@ def _doubled(names: Sequence[str]) -> list[str]:
 def find_chip(detected: str, chips: tuple[ChipEntry, ...]) -> ChipEntry | None:
     """The first entry whose pattern is found in the detected name, ignoring case."""
     return next((chip for chip in chips if re.search(chip.match, detected[:LONGEST], re.IGNORECASE)), None)
+
+
+def count_alike(vendor: Vendor, path: Path) -> tuple[int, str]:
+    """How many of the devices that a session may use, from the first on, are one chip; and, to be read after the
+    number, which chip comes next, if one does.
+
+    Raises:
+        ConfigurationError: `path` is wrong.
+    """
+    chips, found = load_chips(path), {device.index: device.name for device in vendor.devices()}
+    names = [None if index is None else found.get(index) for index in usable_indices(vendor)] if found else []
+    kinds = [_kind(name, chips) for name in names]
+    for count, kind in enumerate(kinds):
+        if kind != kinds[0] and None not in (kind, kinds[0]):
+            chosen = f"; {variable} chooses" if (variable := vendor.visible_devices_variable) else ""
+            return count, f", and then another chip ({names[count]}{chosen})"
+    return len(names), ""
+
+
+def _kind(name: str | None, chips: tuple[ChipEntry, ...]) -> str | None:
+    """What chip a device is, by its name, which may have a memory's size in it or the like."""
+    entry = find_chip(name, chips) if name is not None else None
+    return entry.name if entry else name
 
 
 def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip:

@@ -307,7 +307,7 @@ def test_what_is_no_description_is_a_line(said: str, expected: str) -> None:
     "scale, known, expected",
     [
         ("A100x2x8", {}, "scale A100x2x8 is for another chip than its H100 80GB"),
-        ("H100x2x9", {}, "scale H100x2x9 needs 9 devices, it has 8"),
+        ("H100x2x9", {}, "scale H100x2x9 needs 9 devices of one chip, it has 8"),
         ("2x8", {"busy": ["device 3 is used by process 7"]}, "device 3 is used by process 7"),
     ],
 )
