@@ -1,6 +1,7 @@
 """A TensorRT and a CUDA that are played on the host: a launch reads and writes the memory whose addresses it was given.
 
-The played engine doubles its input. What it is asked is checked as TensorRT checks it, and noted in `Played.calls`.
+The played engine doubles its input, less a second one if there is one. What it is asked is checked as TensorRT checks
+it, and noted in `Played.calls`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Played:
         self.calls: list[Any] = []
         self.recording: list[Any] | None = None
         self.fixed_batch: int | None = None
+        self.inputs = "x"
         self.wrong: set[str] = set()
         self.refused: set[str] = set()
 
@@ -41,7 +43,7 @@ class _Context:
 
     def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
         assert not self.recorded, "a context that a graph was recorded from was changed"
-        assert name == "x" and shape[1:] == (ROW,) and 1 <= shape[0] <= self.engine.largest
+        assert name in self.played.inputs and shape[1:] == (ROW,) and 1 <= shape[0] <= self.engine.largest
         self.rows = shape[0]
         return True
 
@@ -53,7 +55,7 @@ class _Context:
         return (self.rows, ROW)
 
     def execute_async_v3(self, stream: int) -> bool:
-        assert stream == 77 and set(self.address) == {"x", "y"} and self.rows > 0
+        assert stream == 77 and set(self.address) == {*self.played.inputs, "y"} and self.rows > 0
         if self.played.recording is not None:
             self.recorded = True
             self.played.recording.append(self.run)
@@ -64,21 +66,24 @@ class _Context:
 
     def run(self) -> None:
         count = self.rows * ROW
-        x, y = (np.ctypeslib.as_array((ctypes.c_float * count).from_address(self.address[n])) for n in "xy")
-        y[:] = 2 * x
+        held = {
+            name: np.ctypeslib.as_array((ctypes.c_float * count).from_address(address))
+            for name, address in self.address.items()
+        }
+        held["y"][:] = 2 * held["x"] - held.get("b", 0)
 
 
 class _Engine:
-    num_io_tensors = 2
-
     def __init__(self, played: Played, plan: dict[str, Any]) -> None:
-        self.played, self.largest = played, plan["largest"]
+        self.played, self.largest, self.name = played, plan["largest"], plan["name"]
+        self.num_io_tensors = len(played.inputs) + 1
 
     def get_tensor_name(self, index: int) -> str:
-        return "yx"[index] if "order" in self.played.wrong else "xy"[index]
+        names = self.played.inputs + "y"
+        return names[::-1][index] if "order" in self.played.wrong else names[index]
 
     def get_tensor_mode(self, name: str) -> str:
-        return "INPUT" if name == "x" else "OUTPUT"
+        return "OUTPUT" if name == "y" else "INPUT"
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
         return (self.played.fixed_batch or -1, ROW)
@@ -136,17 +141,16 @@ def tensorrt(played: Played) -> ModuleType:
             self.largest = max[0]
 
     class Tensor:
-        name = "x"
-
-        def __init__(self, shape: tuple[int, ...]) -> None:
-            self.shape = shape
+        def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+            self.name, self.shape = name, shape
 
     class Network:
-        num_inputs = 1
+        num_inputs = len(played.inputs)
         types: frozenset[int] = frozenset()
+        name = "Unnamed Network 0"
 
         def get_input(self, index: int) -> Tensor:
-            return Tensor((played.fixed_batch or -1, -1 if "shape" in played.wrong else ROW))
+            return Tensor(played.inputs[index], (played.fixed_batch or -1, -1 if "shape" in played.wrong else ROW))
 
     class OnnxParser:
         num_errors = 1
@@ -182,7 +186,8 @@ def tensorrt(played: Played) -> ModuleType:
         def build_serialized_network(self, network: Network, config: Config) -> bytes | None:
             if "build" in played.wrong:
                 return None
-            return json.dumps({"largest": config.profile.largest or played.fixed_batch}).encode()
+            assert len(network.name) <= 128
+            return json.dumps({"largest": config.profile.largest or played.fixed_batch, "name": network.name}).encode()
 
     kinds = (NetworkDefinitionCreationFlag, BuilderFlag, TensorIOMode, Logger, Runtime, OnnxParser, Builder)
     for kind in (*kinds, DataType):

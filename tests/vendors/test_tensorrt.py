@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
@@ -135,6 +137,42 @@ def test_a_plan_is_left_and_loaded_again(
     inputs = torch.randn(2, ROW)
     loaded = module.InferModel(config_of(host, exist_compiler_path=str(plan)), None, None)
     assert torch.equal(loaded([inputs])[0][0], 2 * inputs)
+
+
+@pytest.fixture
+def two_inputs(played: Played, tmp_path: Path) -> Path:
+    """y = 2 * x - b, of tensors that look alike and whose names are in another order than they are."""
+    played.inputs = "xb"
+    alike = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", ROW]) for name in "xby"]
+    nodes = [helper.make_node("Add", ["x", "x"], ["double"]), helper.make_node("Sub", ["double", "b"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "two", alike[:2], alike[2:]))
+    onnx.save(model, tmp_path / "two.onnx")
+    return tmp_path / "two.onnx"
+
+
+def test_a_plan_says_in_which_order_its_inputs_come(
+    module: ModuleType, played: Played, two_inputs: Path, host: HostSettings
+) -> None:
+    """Their types and shapes need not tell: swapped ones are a wrong answer, and no error."""
+    played.wrong.add("order")
+    inputs = [torch.randn(2, ROW), torch.randn(2, ROW)]
+    built = module.InferModel(config_of(host), two_inputs, None)
+    loaded = module.InferModel(config_of(host, exist_compiler_path=f"{host.artifact_dir}/model.engine"), None, None)
+    assert [engine.names for engine in (built, loaded)] == [["x", "b", "y"]] * 2
+    assert torch.equal(loaded(inputs)[0][0], 2 * inputs[0] - inputs[1])
+
+
+@pytest.mark.parametrize("name", ["Unnamed Network 0", "", "0,1", "0,0,1", "0,1,3", "-1,0,1"])
+def test_a_plan_of_somebody_elses_is_refused_where_there_is_a_choice(
+    module: ModuleType, played: Played, tmp_path: Path, host: HostSettings, name: str
+) -> None:
+    plan = tmp_path / "other.engine"
+    plan.write_text(json.dumps({"largest": 8, "name": name}))
+    config = config_of(host, exist_compiler_path=str(plan))
+    assert module.InferModel(config, None, None).names == ["x", "y"]
+    played.inputs = "xb"
+    with pytest.raises(StepError, match=r"other\.engine: does not say in which order the model has b, x, y: build it"):
+        module.InferModel(config, None, None)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class InferModel:
             raise StepError("torch finds no CUDA device: is this a CUDA build, and is a driver loaded?")
         self.logger = trt.Logger(trt.Logger.ERROR)
         self.engine = self._load(config, onnx_path)
-        self.names = self._names(None if config.exist_compiler_path else onnx_path)
+        self.names = self._names(onnx_path, config.exist_compiler_path)
         self.inputs = [n for n in self.names if self.engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT]
         self.outputs = [n for n in self.names if n not in self.inputs]
         self.largest = self._largest_batch()
@@ -71,13 +71,22 @@ class InferModel:
             raise StepError(f"{source}: no engine for TensorRT {trt.__version__} on this device; build it again here")
         return engine
 
-    def _names(self, onnx_path: Path | None) -> list[str]:
-        """Inputs and outputs in the order of the model's, which an engine need not have."""
+    def _names(self, onnx_path: Path | None, plan: str | None) -> list[str]:
+        """Inputs and outputs in the order of the model's, which an engine need not have: a plan says it (`order_of`).
+
+        Raises:
+            StepError: it is another's, and there is a choice.
+        """
         names = [self.engine.get_tensor_name(index) for index in range(self.engine.num_io_tensors)]
-        if onnx_path is None:
-            return names
-        graph = onnx.load(onnx_path, load_external_data=False).graph
-        return sorted(names, key=[value.name for value in (*graph.input, *graph.output)].index)
+        if onnx_path is not None and not plan:
+            return sorted(names, key=_names_in(onnx_path).index)
+        order = self.engine.name.split(",")
+        if sorted(order) == sorted(map(str, range(len(names)))):
+            return [sorted(names)[int(place)] for place in order]
+        if len(names) > 2:
+            what = f"does not say in which order the model has {', '.join(sorted(names))}"
+            raise StepError(f"{plan}: {what}: build it here, where --keep-artifacts leaves model.engine")
+        return names
 
     def _largest_batch(self) -> int:
         name = self.inputs[0]
@@ -140,6 +149,7 @@ def build(config: EffectiveConfig, onnx_path: Path, logger: trt.ILogger) -> byte
     if not _parse(parser, onnx_path, config.effective_precision):
         reasons = "; ".join(parser.get_error(index).desc() for index in range(parser.num_errors))
         raise StepError(f"{onnx_path}: TensorRT {trt.__version__} cannot parse it: {reasons}")
+    network.name = order_of(onnx_path)
     options = builder.create_builder_config()
     # on unless cleared; it rounds what float32 networks multiply
     (options.set_flag if config.effective_precision == "tf32" else options.clear_flag)(trt.BuilderFlag.TF32)
@@ -159,6 +169,21 @@ def build(config: EffectiveConfig, onnx_path: Path, logger: trt.ILogger) -> byte
     if config.host.artifact_dir:
         (Path(config.host.artifact_dir) / "model.engine").write_bytes(plan)
     return bytes(plan)
+
+
+def order_of(onnx_path: Path) -> str:
+    """In which order a model has its inputs and outputs, each as its place among their sorted names: a network's name
+    may have 128 characters."""
+    names = _names_in(onnx_path)
+    order = ",".join(str(sorted(names).index(name)) for name in names)
+    return order if len(order) <= 128 else ""
+
+
+def _names_in(onnx_path: Path) -> list[str]:
+    """A model's inputs and outputs; older files count weights among the inputs."""
+    graph = onnx.load(onnx_path, load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value.name for value in (*graph.input, *graph.output) if value.name not in weights]
 
 
 def _parse(parser: trt.OnnxParser, path: Path, precision: str) -> bool:
