@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pynvml
 import pytest
+import torch
 
 from fixtures.devices.device_count import count_devices
 from proofmark.automl.places import places_here
@@ -48,7 +50,7 @@ class Driver:
         return {
             "nvmlDeviceGetName": lambda gpu: self.names[gpu],
             "nvmlDeviceGetVbiosVersion": lambda gpu: "96.00.74.00.1C",
-            "nvmlDeviceGetGspFirmwareVersion": lambda gpu: "570.86.15",
+            "nvmlDeviceGetGspFirmwareVersion": lambda gpu: b"570.86.15",
             "nvmlDeviceGetUUID": lambda gpu: f"GPU-{gpu:04x}",
             "nvmlDeviceGetCudaComputeCapability": lambda gpu: self.capability[gpu],
             "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(used=10 * GIB, total=80 * GIB),
@@ -340,6 +342,24 @@ def test_memory_of_this_process(driver: Driver) -> None:
     assert nvml.used_by(1) is None
     driver.failing[None, PROCESSES] = pynvml.NVML_ERROR_NO_PERMISSION
     assert nvml.used_by(4321) is None
+
+
+@pytest.mark.parametrize(
+    "imported, told, used",
+    [("tensorrt", False, None), ("onnxruntime", False, None), ("tensorrt", True, 6 * GIB), ("torch", False, GIB)],
+)
+def test_memory_that_torch_does_not_know_of_is_the_drivers_to_tell(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, imported: str, told: bool, used: int | None
+) -> None:
+    """In a container with processes of its own no driver does: torch's part alone would be far too little."""
+    for name in ("tensorrt", "onnxruntime"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, imported, sys.modules.get(imported, ModuleType(imported)))
+    monkeypatch.setattr(os, "getpid", lambda: 4321 if told else 1)
+    known = {"is_available": True, "max_memory_reserved": GIB, "mem_get_info": (0, 80 * GIB)}
+    for name, answer in known.items():
+        monkeypatch.setattr(torch.cuda, name, lambda answer=answer: answer)
+    assert Nvidia().memory() == (used, 80 * GIB)
 
 
 @pytest.mark.parametrize("lacking", [[PROCESSES], [PROCESSES, "nvmlDeviceGetComputeRunningProcesses_v2"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from proofmark.vendor import Compiler, Device, Monitor, Software, StepError, Vendor
 from vendors.nvidia import nvml
@@ -10,6 +11,11 @@ from vendors.nvidia.monitor import NvmlMonitor
 
 AMPERE = (8, 0)
 """The compute capability that brought tf32 and bf16."""
+
+
+BESIDE_TORCH = frozenset({"tensorrt", "onnxruntime"})
+"""Modules that allocate device memory of which torch knows nothing: the driver alone has the figure of a process that
+imported one."""
 
 
 class Nvidia(Vendor):
@@ -70,12 +76,14 @@ class Nvidia(Vendor):
         return NvmlMonitor()
 
     def memory(self) -> tuple[int | None, int | None]:
-        # TensorRT allocates beside torch; the driver's figure for this process, where there is one, has both
         import torch
 
         if not torch.cuda.is_available():
             return None, None
-        return max(torch.cuda.max_memory_reserved(), nvml.used_by(os.getpid()) or 0), torch.cuda.mem_get_info()[1]
+        used, own, total = nvml.used_by(os.getpid()), torch.cuda.max_memory_reserved(), torch.cuda.mem_get_info()[1]
+        if used is None and sys.modules.keys() & BESIDE_TORCH:
+            return None, total
+        return max(own, used or 0), total
 
 
 vendor = Nvidia()

@@ -182,7 +182,9 @@ def cuda_runtime() -> str | None:
 def _of_all(ask: Callable[[Any], Any], handles: Mapping[int, Any]) -> list[str]:
     """The different answers of the GPUs; none of one that doesn't know the question."""
     answers = (_told(ask, handle) for handle in handles.values())
-    return list(dict.fromkeys(str(answer) for answer in answers if answer is not None))
+    known = (answer for answer in answers if answer is not None)
+    # pynvml decodes all but the GSP's
+    return list(dict.fromkeys(each.decode() if isinstance(each, bytes) else str(each) for each in known))
 
 
 def capability() -> tuple[int, int] | None:
