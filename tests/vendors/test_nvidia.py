@@ -215,6 +215,11 @@ def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.
         end()
     assert driver.open == 0
     driver.open = 1
+    wanted[1:] = ['cuda-toolkit[cudart,nvrtc]==13.0.2; platform_system == "Linux"']
+    toolkit = ["nvidia-cuda-runtime==13.0.96.*; sys_platform == 'linux' and extra == 'cudart'"]
+    monkeypatch.setattr(nvml, "requires", {"torch": wanted, "cuda-toolkit": toolkit}.__getitem__)
+    packages["nvidia-cuda-runtime"] = "13.0.96"
+    assert nvml.software().runtime == "CUDA 13.0.96"
     wanted.clear()
     monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cu126")
     assert nvml.software().runtime == "CUDA 12.6"

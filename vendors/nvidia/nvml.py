@@ -171,6 +171,9 @@ def cuda_runtime() -> str | None:
     """
     with suppress(PackageNotFoundError):
         wanted = " ".join(requires("torch") or ()).lower()
+        if "cuda-toolkit" in wanted:  # wants the runtime in its place since torch 2.11
+            with suppress(PackageNotFoundError):
+                wanted += " ".join(requires("cuda-toolkit") or ()).lower()
         for package in re.findall(r"nvidia-cuda-runtime(?:-cu\d+)?", wanted):
             with suppress(PackageNotFoundError):
                 return f"CUDA {version(package)}"
