@@ -270,6 +270,24 @@ def test_what_is_computed_and_has_no_use_shows_what_it_was(brought: tuple[Moved,
     assert (path.fate, path.value) == ("redundant", "open('a').read()")
 
 
+SWITCHES = {
+    "fp16 = False\namp = True\n": {"amp": ("renamed", "fp16"), "fp16": ("redundant", "amp says precision fp16")},
+    "amp = True\nfp16 = False\n": {"amp": ("renamed", "fp16"), "fp16": ("redundant", "amp says precision fp16")},
+    "fp16 = True\namp = True\n": {"fp16": ("renamed", "fp16"), "amp": ("redundant", "fp16 says so already")},
+    "fp16 = True\nbf16 = True\n": {"fp16": ("renamed", "fp16"), "bf16": ("illegal", "fp16 sets precision too")},
+    "fp16 = False\namp = False\n": {"fp16": ("redundant", "fp32"), "amp": ("redundant", "fp16 says precision fp32")},
+}
+
+
+@pytest.mark.parametrize("text", SWITCHES)
+def test_a_switch_of_a_precision_that_is_off_overrules_none_that_is_on(tmp_path: Path, text: str) -> None:
+    file = f"{RESNET}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: f"num_workers = 3\n{text}"})
+    for key, (fate, expected) in SWITCHES[text].items():
+        found = row(moved, file, key)
+        assert (found.fate, expected in f"{found.here} {found.why}") == (fate, True), found
+
+
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/runs.yaml").write_text("mine")

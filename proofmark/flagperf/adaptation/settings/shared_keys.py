@@ -36,6 +36,11 @@ def ours_of(case: OurCase, key: str, value: Any) -> tuple[str | None, Any]:
     return case.setting(key), value
 
 
+def is_off(key: str, value: Any) -> bool:
+    """Whether it is a switch of a precision that is off, which says nothing where another is on: it is read last."""
+    return key in PRECISIONS and value is False
+
+
 def fate_of_shared(moved: Moved, case: OurCase, key: str, value: Any) -> tuple[Fate, str]:
     """What becomes of a key that all vendors share, and why: here it is the case's to say, and nobody's to move."""
     if key in BY_ITSELF:

@@ -14,7 +14,7 @@ from proofmark.flagperf.adaptation.python.code import functions_of, unreadable
 from proofmark.flagperf.adaptation.python.literals import Assigned
 from proofmark.flagperf.adaptation.python.source import PythonFile, read_python
 from proofmark.flagperf.adaptation.settings.needs import move_environment
-from proofmark.flagperf.adaptation.settings.shared_keys import BY_ITSELF, PRECISIONS, ours_of, same_as_the_task
+from proofmark.flagperf.adaptation.settings.shared_keys import BY_ITSELF, PRECISIONS, is_off, ours_of, same_as_the_task
 from proofmark.flagperf.adaptation.settings.standard import Standard, read_standard, tell_standard
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import ADAPTABLE
@@ -167,12 +167,15 @@ def _fate_of_each(
 ) -> dict[str, Any]:
     """Tell the fate of each key, and return the settings that stand."""
     asked: dict[str, tuple[str, Any]] = {}
-    for key, each in mine.items():
+    for key, each in sorted(mine.items(), key=lambda item: is_off(item[0], item[1].value)):
         theirs = standard.says(key, each.value)
         ours, value = ours_of(case, key, each.value)
         if ours is None:
             fate, remarks = _without_setting(moved, case, standard, key, each)
             moved.tell(each.file, each.line, key, each.value, fate, theirs=theirs, **remarks)
+        elif ours in asked and is_off(key, each.value) and asked[ours][0] in PRECISIONS:
+            why = f"{asked[ours][0]} says {ours} {asked[ours][1]}"
+            moved.tell(each.file, each.line, key, each.value, "redundant", why=why, theirs=theirs)
         elif ours in asked:
             why = (
                 f"{asked[ours][0]} says so already" if asked[ours][1] == value else f"{asked[ours][0]} sets {ours} too"
