@@ -20,6 +20,10 @@ LATER = 10
 """By how much less urgent what can wait is than what others do: of ten turns it gets about one."""
 
 
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""In how many processes torch's inductor compiles a device's kernels; 1 is in none but its own."""
+
+
 def yield_to_others() -> None:
     """This thread takes what others leave of the cores from now on, and so does what it starts. Where a thread has a
     priority of its own, which is on Linux."""
@@ -56,3 +60,23 @@ def heed_environment() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and named.isdecimal() and int(named) not in (0, torch.get_num_threads()):
         torch.set_num_threads(int(named))
+
+
+def compile_within(device: str) -> None:
+    """Have torch's inductor compile for a device in this process, where no others could help: they share what lies in
+    /dev/shm, and behind a wall that has none they end, and torch waits for them forever. A processor's kernels it
+    compiles by threads.
+
+    Args:
+        device: as torch calls it.
+    """
+    if device.split(":")[0] == "cpu":
+        return
+    import multiprocessing  # which makes another name for what is run
+
+    try:
+        multiprocessing.get_context("fork").Lock()
+    except OSError:
+        os.environ[COMPILE_THREADS] = "1"
+        if (config := sys.modules.get("torch._inductor.config")) is not None:  # it has read the variable already
+            config.compile_threads = 1  # type: ignore[attr-defined]

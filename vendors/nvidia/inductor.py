@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch._inductor import config as inductor
 
 from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.staging import to_device
@@ -37,7 +36,6 @@ class InferModel:
         mode = config.get("inductor_mode", "max-autotune")
         if mode not in MODES:
             raise StepError(f"inductor_mode is {mode!r}; expected one of {', '.join(MODES)}")
-        inductor.compile_threads = 1  # processes that compile side by side need /dev/shm: behind the wall they hang
         return torch.compile(model, mode=mode, dynamic=False)
 
     @torch.inference_mode()

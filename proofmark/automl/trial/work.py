@@ -18,6 +18,7 @@ from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import StepError
 from proofmark.measuring.precision import use_tf32
+from proofmark.process.threads import compile_within
 from proofmark.process.wall_clock import now
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
@@ -97,6 +98,7 @@ class Prepared:
             torch.accelerator.set_device_index(rank)
             for supply in self.supplies:
                 supply.pin()
+        compile_within(said)
         use_tf32(self.config.precision == "tf32")
         if world > 1:
             dist.init_process_group(spec.backend, device_id=bound(device))

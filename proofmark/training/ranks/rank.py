@@ -20,6 +20,7 @@ from proofmark.errors import ProofmarkError, StepError
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
+from proofmark.process.threads import compile_within
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter
@@ -102,6 +103,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     adapter = found.training_adapter(name)
     os.environ.update(limits_to_all(vendor))
     device = _device_of(vendor, spec.vendor)
+    compile_within(device.type)
     use_tf32(config.precision == "tf32")
     world = spec.nnodes * spec.nproc
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])

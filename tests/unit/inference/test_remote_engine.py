@@ -181,6 +181,29 @@ def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None
     assert not psutil.wait_procs(group, timeout=PATIENCE)[1]
 
 
+COMPILES = """
+import os
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        from proofmark.vendor import StepError
+        raise StepError(f"compiled by {os.environ.get('TORCHINDUCTOR_COMPILE_THREADS')}")
+    def __call__(self, inputs): return inputs, 0.0
+"""
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+def test_behind_the_wall_an_engine_compiles_for_its_device_in_one_process(root: Path) -> None:
+    """Others would need /dev/shm, and their end is waited for without end."""
+    (root / "vendors/acme/compiles.py").write_text(COMPILES)
+    for device, expected in (("acme", "compiled by 1"), ("cpu", "compiled by None")):
+        engine = RemoteEngine(process(root))
+        try:
+            with pytest.raises(EngineFailed, match=expected):
+                engine.make(orders(root, compiler="compiles", device=device))
+        finally:
+            engine.close()
+
+
 UNREAD = """
 from . import vendor
 vendor.memory = lambda: 1 / 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing.context
 import os
 import sys
 import threading
+from types import ModuleType
 
 import pytest
 
-from proofmark.process.threads import LATER, in_the_background
+from proofmark.process.threads import COMPILE_THREADS, LATER, compile_within, in_the_background
 
 
 def niceness() -> int:
@@ -24,3 +26,20 @@ def test_what_is_done_in_the_background_yields_and_this_thread_does_not() -> Non
 def test_what_fails_in_the_background_fails_here() -> None:
     with pytest.raises(ZeroDivisionError):
         in_the_background(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("device, shared, threads", [("acme:0", False, 1), ("acme", True, 8), ("cpu", False, 8)])
+def test_a_devices_kernels_are_compiled_in_one_process_where_others_cannot_help(
+    monkeypatch: pytest.MonkeyPatch, device: str, shared: bool, threads: int
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    if not shared:
+        monkeypatch.setattr(multiprocessing.context.BaseContext, "Lock", refused)
+    read = ModuleType("torch._inductor.config")
+    monkeypatch.setattr(read, "compile_threads", 8, raising=False)
+    monkeypatch.setitem(sys.modules, read.__name__, read)
+    monkeypatch.setenv(COMPILE_THREADS, "8")
+    compile_within(device)
+    assert (vars(read)["compile_threads"], os.environ[COMPILE_THREADS]) == (threads, str(threads))

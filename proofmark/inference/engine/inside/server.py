@@ -28,7 +28,7 @@ from proofmark.process.lifetime import leave
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import give_back_freed
 from proofmark.process.shared_memory.slots import Slot
-from proofmark.process.threads import heed_environment
+from proofmark.process.threads import compile_within, heed_environment
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
 from proofmark.vendor.contract import Vendor, memory_of
@@ -220,6 +220,7 @@ class Server(ABC):
             Path(config.host.artifact_dir).mkdir(exist_ok=True)
         torch_extensions.load()
         heed_environment()
+        compile_within(order.get("device", "cpu"))
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self.directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device, order.get("target"))
         self._own.append(found.directory)
