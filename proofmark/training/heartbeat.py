@@ -16,6 +16,12 @@ PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "scorin
 SETUP = PHASES[:2]
 """Those before its first step."""
 
+AWAKE = 3.0
+"""Between two looks at a rank's sign, no more time than so many times the usual counts as its silence."""
+
+FACTOR = 3.0
+"""A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
+
 _LAYOUT = struct.Struct("=qqqqd")
 
 _PIDS, _STEPS = 1 << 22, 1 << 48
@@ -63,3 +69,37 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
     if whole and 0 <= first < _STEPS and 0 <= step < _STEPS and 0 <= phase < len(PHASES):
         return Heartbeat(pid, first, step, PHASES[phase], since)
     return None
+
+
+class Silence:
+    """How long a rank has given no sign, as counted by who looks at its last one now and then.
+
+    Where that one stood still, as in a job that is suspended, the rank may have done so too: that time does not count.
+
+    Args:
+        every: seconds between two looks.
+        now: by the clock of who looks.
+        longest: seconds that each phase has taken so far; added to, and maybe shared with other ranks.
+
+    Attributes:
+        seconds: of silence, at the last look.
+    """
+
+    def __init__(self, every: float, now: float, longest: dict[str, float]) -> None:
+        self._every, self._looked, self._longest = every, now, longest
+        self._last: Heartbeat | None = None
+        self.seconds = 0.0
+
+    def look(self, beat: Heartbeat | None, now: float) -> float:
+        """Take its last sign; return the seconds since the look before, as far as they count."""
+        awake, self._looked = min(now - self._looked, AWAKE * self._every), now
+        self.seconds += awake
+        if beat != self._last:
+            if (before := self._last) is not None:
+                self._longest[before.phase] = max(self._longest.get(before.phase, 0.0), self.seconds)
+            self._last, self.seconds = beat, 0.0
+        return awake
+
+    def enough(self, phase: str, hang: float) -> float:
+        """Seconds of silence that mean a hang in a phase, which are at least `hang`: more than it has taken so far."""
+        return max(hang, FACTOR * self._longest.get(phase, 0.0))

@@ -37,7 +37,7 @@ from proofmark.record.integrity.chain import LINK, digest_of
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
 from tests.automl.searches import ROOT, STUB, Numbers, search, settings, spec_maker
-from tests.automl.stub_trial import TOTALS
+from tests.automl.stub_trial import PHASES, TOTALS
 from tests.waiting import PATIENCE
 
 EXAMINED: dict[str, Any] = {"trial": 0, "items": 1, "dataset": None, "reason": None, "data_items": None}
@@ -188,10 +188,17 @@ def test_a_trial_without_a_step_hangs_no_longer_than_another_when_the_time_is_ov
 
 
 def seconds_until_ended(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, given: float | None, since: Callable[[float], float]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: float | None,
+    sign: Callable[[float], tuple[int, str, float]],
+    suspended: float = 0.0,
 ) -> tuple[float, str]:
-    """Of a trial whose sign of life is at step 5 for ever, with evaluations 20 s apart; and why."""
-    now = [1000.0]
+    """Of a trial that gives a sign of life: its step, phase and since when, at a moment; and why it was ended.
+
+    Evaluations are 20 s apart. After 50 s all stands still for as long as it is `suspended`.
+    """
+    now = [0.0]
     monkeypatch.setattr("proofmark.automl.search.running.time", SimpleNamespace(monotonic=lambda: now[0]))
     running: Any = SimpleNamespace(status=lambda: "running", waits=False, clock_ahead=0.0, tell=str, stop=str, left="")
     launcher: Any = SimpleNamespace(submit=lambda _: running)
@@ -212,26 +219,54 @@ def seconds_until_ended(
         "event": "evaluation",
         "time": 0.0,
     }
-    lines = [json.dumps(evaluation | {"clock": round(clock * 1e9)}) + "\n" for clock in (1010, 1030)]
+    lines = [json.dumps(evaluation | {"clock": round(clock * 1e9)}) + "\n" for clock in (10, 30)]
     (trial.spec.folder / "trial.jsonl").write_text("".join(lines))
     trial.begin({}, given)
-    for _ in range(100):
-        now[0] += 10.0
-        (trial.spec.folder / "rank0.heartbeat").write_bytes(struct.pack("=qqqqd", 9, 0, 5, 3, since(now[0])))
+    for second in range(1, 1000):
+        now[0] += 1.0 + (suspended if second == 50 else 0.0)
+        step, phase, since = sign(now[0])
+        packed = struct.pack("=qqqqd", 9, 0, step, PHASES.index(phase), since)
+        (trial.spec.folder / "rank0.heartbeat").write_bytes(packed)
         if end := trial.poll():
-            return now[0] - 1000.0, end["reason"]
+            return float(second), end["reason"]
     return math.inf, ""
 
 
 def test_signs_of_life_keep_no_trial_running_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four of its longest epochs and the patience with a setup after the search's time it is ended."""
-    seconds, why = seconds_until_ended(tmp_path, monkeypatch, 100.0, lambda now: now)
-    assert (seconds, why) == (100.0 + 60.0 + 4 * 20.0 + 10.0, "it goes on 150 s after the search's time")
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, 100.0, lambda now: (5, "compute", now))
+    assert (seconds, why) == (100.0 + 60.0 + 4 * 20.0 + 1.0, "it goes on 141 s after the search's time")
 
 
 def test_a_sign_of_life_from_a_time_to_come_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds, why = seconds_until_ended(tmp_path, monkeypatch, None, lambda _: 1e9)
-    assert seconds == 70.0 and why.startswith("it hung: no sign of life for 70 s")
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, None, lambda _: (5, "compute", 1e9))
+    assert seconds == 62.0 and why.startswith("it hung: no sign of life for 61 s")
+
+
+@pytest.mark.parametrize("given", [None, 40.0])
+def test_a_trial_that_was_suspended_with_its_driver_does_not_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: float | None
+) -> None:
+    """Neither by its last sign of before, nor by the search's time, which is over meanwhile."""
+
+    def sign(now: float) -> tuple[int, str, float]:
+        number = int(now if now > 36051.0 else min(now, 49.0)) // 50  # by the first look afterwards there is no other
+        return number, "compute", max(1.0, 50.0 * number)
+
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, given, sign, suspended=36000.0)
+    expected = math.inf if given is None else 40.0 + 60.0 + 4 * 20.0 + 1.0 - 2.0  # the one look counts as three
+    assert (seconds, why[:10]) == (expected, "it goes on" if given else "")
+
+
+def test_a_step_may_take_three_times_as_long_as_any_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of an epoch's last batch, for whose shape a network is compiled anew."""
+
+    def sign(now: float) -> tuple[int, str, float]:
+        step, since = (0, 1.0) if now < 55.0 else (1, 55.0) if now < 200.0 else (2, 200.0)
+        return step, "compute", since
+
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, None, sign)
+    assert seconds > 600.0 and why.startswith("it hung: no sign of life for 43") and why.endswith("in compute, step 2")
 
 
 def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import FILE, index_in, read_job
 from proofmark.launch.reattach import reattached
 from proofmark.process.scratch.own_directory import remove
-from proofmark.training.heartbeat import SETUP, Heartbeat, read_heartbeat
+from proofmark.training.heartbeat import SETUP, Heartbeat, Silence, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
 
 HEARTBEAT = ".heartbeat"
@@ -70,8 +70,10 @@ class TrialProcess:
         self.spec = spec
         self._hang, self._setup = hang, setup
         self._since = time.monotonic()
-        self._waiting: float | None = None
+        self._silence = Silence(EVERY, self._since, {})
+        self._waiting: Silence | None = None
         self._until = self._seconds = math.inf
+        self._late = 0.0
         self._look_at, self._unread = 0.0, 0
         self._why: str | None = None
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
@@ -103,6 +105,7 @@ class TrialProcess:
             here: whether it runs on this machine, by whose clock they count from now, however late it hears of them.
         """
         self._since = time.monotonic()
+        self._silence = Silence(EVERY, self._since, {})
         self._seconds = math.inf if seconds is None else seconds
         self._until = self._since + self._seconds
         self._handle.tell(Begin(dict(environment), seconds, time.perf_counter_ns() if here else None).line)
@@ -168,25 +171,28 @@ class TrialProcess:
         return True
 
     def _hung(self) -> str | None:
+        """Why it is to be ended. Time in which this process stood still does not count: the trial may have done so too,
+        as in a job that was suspended."""
+        now = time.monotonic()
         if self._handle.waits:
-            return self._unplaced()
+            return self._unplaced(now)
         self._waiting = None
-        if overdue := self._overdue():
-            return overdue
         beat = read_heartbeat(self.spec.folder / BEAT)
-        if beat is None:
-            silent, patience, where = time.monotonic() - self._since, self._before_steps, "before it said anything"
-        else:
-            now, since = time.monotonic(), beat.since - self._handle.clock_ahead
-            since = self._since if since > now + self._setup else max(since, self._since)  # none is of so long from now
-            silent, patience = now - since, self._patience_in(beat)
-            where = f"in {beat.phase}, step {beat.step}"
+        awake = self._silence.look(beat, now)
+        if overdue := self._overdue(awake if now > self._since + self._seconds else 0.0):
+            return overdue
+        silent, patience = self._silence.seconds, self._patience_in(beat)
+        where = f"in {beat.phase}, step {beat.step}" if beat else "before it said anything"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
 
-    def _overdue(self) -> str | None:
+    def _overdue(self, more: float) -> str | None:
         """Why it is waited for no longer, whatever signs of life it gives: it has had time to end its last epoch, as
-        long as its epochs are by its own word."""
-        late = time.monotonic() - self._since - self._seconds
+        long as its epochs are by its own word.
+
+        Args:
+            more: seconds by which it is later than at the look before.
+        """
+        self._late = late = self._late + more
         if late <= self._setup:
             return None
         clocks = [epoch["clock"] / 1e9 for epoch in self.epochs()]
@@ -194,21 +200,23 @@ class TrialProcess:
         allowed = self._setup + EPOCHS * max(0.0, min(longest, self._seconds))
         return f"it goes on {late:.0f} s after the search's time" if late > allowed else None
 
-    def _patience_in(self, beat: Heartbeat) -> float:
-        if beat.phase in SETUP:
+    def _patience_in(self, beat: Heartbeat | None) -> float:
+        if beat is None or beat.phase in SETUP:
             return self._before_steps
         slow = beat.step == beat.first or beat.phase == "end"  # it compiles, or saves its weights
-        return self._setup if slow else self._hang
+        return self._setup if slow else self._silence.enough(beat.phase, self._hang)
 
     @property
     def _before_steps(self) -> float:
         return self._hang if time.monotonic() > self._until else self._setup
 
-    def _unplaced(self) -> str | None:
+    def _unplaced(self, now: float) -> str | None:
         """Why it is waited for no longer, where no node runs it."""
-        self._since = time.monotonic()
-        self._waiting = self._since if self._waiting is None else self._waiting
-        waited = self._since - self._waiting
+        self._since, self._late = now, 0.0
+        self._silence = Silence(EVERY, now, {})
+        self._waiting = self._waiting or Silence(EVERY, now, {})
+        self._waiting.look(None, now)
+        waited = self._waiting.seconds
         return f"no node has run it for {waited:.0f} s" if waited > self._before_steps else None
 
 

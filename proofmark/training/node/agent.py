@@ -29,7 +29,7 @@ from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
 from proofmark.training.drawn_steps import draw
-from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
+from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, Silence, read_heartbeat
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.network import choose_interface, resolved
@@ -54,14 +54,8 @@ FED = ("init", "data", "evaluation")
 ELSEWHERE = 5.0
 """Seconds that other nodes get to name their ranks at fault, when all of this one's wait."""
 
-AWAKE = 3.0
-"""Between two looks at what ranks say, no more time than so many times the usual counts as their silence."""
-
 SHOWING = 10.0
 """Seconds that they get to print where they are: by their stacks it is told who waits, and who is waited for."""
-
-FACTOR = 3.0
-"""A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
 
 
 def main() -> int:
@@ -150,7 +144,6 @@ class Watch:
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
-        self._longest: dict[str, float] = {}
         self._loaders = too_many_loaders(spec.config.get("configurations", {}), spec.nproc)
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
@@ -186,25 +179,18 @@ class Watch:
 
     def heartbeats(self) -> None:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
-        before: dict[int, Heartbeat] = {}
-        every, silent, looked = min(1.0, self._timeout / 4, self._setup_timeout / 4), dict[int, float](), 0.0
+        every, longest = min(1.0, self._timeout / 4, self._setup_timeout / 4), dict[str, float]()
+        silences = {rank: Silence(every, 0.0, longest) for rank in self._ranks}
         while True:
             time.sleep(every)
             if self._is_full():
                 return
             found = {rank: heartbeat for rank in self._ranks if (heartbeat := self._heartbeat(rank)) is not None}
             now = time.monotonic()
-            # where this process stood still, as in a job that is suspended, its ranks may have done so too
-            awake, looked = min(now - looked, AWAKE * every), now
             for rank, heartbeat in found.items():
-                goes_on = heartbeat == before.get(rank)
-                silent[rank] = silent[rank] + awake if goes_on else min(now - heartbeat.since, awake)
-            for rank, heartbeat in before.items():
-                taken = found[rank].since - heartbeat.since if rank in found else 0.0
-                self._longest[heartbeat.phase] = max(self._longest.get(heartbeat.phase, 0.0), taken)
-            before = found
+                silences[rank].look(heartbeat, now)
             watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._lives(rank)}
-            hang = watched and all(silent[rank] > self._patience(heartbeat) for rank, heartbeat in watched.items())
+            hang = watched and all(self._hangs(each, silences[rank]) for rank, each in watched.items())
             if hang and not any(map(self._has_died, watched)):  # else torchrun tells of that
                 self._end_hung(watched, now)
                 return
@@ -218,11 +204,11 @@ class Watch:
             self.end_ranks()
         return bool(full)
 
-    def _patience(self, heartbeat: Heartbeat) -> float:
-        """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
+    def _hangs(self, heartbeat: Heartbeat, silence: Silence) -> bool:
         if heartbeat.phase in (*SETUP, "scoring", "end") or heartbeat.step == heartbeat.first:
-            return self._setup_timeout
-        return max(LENIENCY.get(heartbeat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(heartbeat.phase, 0.0))
+            return silence.seconds > self._setup_timeout
+        hang = LENIENCY.get(heartbeat.phase, 1.0) * self._timeout
+        return silence.seconds > silence.enough(heartbeat.phase, hang)
 
     def _end_hung(self, heartbeats: dict[int, Heartbeat], now: float) -> None:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
+from proofmark.training.heartbeat import Heartbeat, HeartbeatWriter, Silence, read_heartbeat
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -64,3 +64,16 @@ def test_what_can_be_no_sign_is_none(pid: int, first: int, step: int, phase: int
 def test_a_first_sign_that_is_not_whole_is_none(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "beat").write_bytes(content)
     assert read_heartbeat(tmp_path / "beat") is None
+
+
+def test_silence_is_what_passes_while_somebody_looks() -> None:
+    """However long the two of them stood still; and a sign says nothing of how long the one before lasted."""
+    longest: dict[str, float] = {}
+    silence = Silence(1.0, 10.0, longest)
+    first, second = (Heartbeat(9, 0, step, "compute", since) for step, since in ((1, 11.0), (2, 1e9)))
+    found = []
+    for now, beat in ((11.0, first), (21.0, first), (3600.0, first), (3601.0, second), (3602.0, second)):
+        silence.look(beat, now)
+        found.append(silence.seconds)
+    assert found == [0.0, 3.0, 6.0, 0.0, 1.0] and longest == {"compute": 7.0}
+    assert silence.enough("compute", 5.0) == 21.0 and silence.enough("data", 5.0) == 5.0
