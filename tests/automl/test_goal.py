@@ -137,6 +137,27 @@ def test_ranks_whose_trial_has_let_go_are_no_group_any_more(tmp_path: Path) -> N
     assert not dist.is_initialized()
 
 
+def test_what_layers_compute_in_is_noted_as_they_are_compiled_and_compiles_nothing_anew(tmp_path: Path) -> None:
+    """But for numbers of another kind, and for other shapes."""
+    trained = Trained(tmp_path)
+    this: Any = trained
+    trained.data = SimpleNamespace(validation=SimpleNamespace(identity=Identity(name="none", sha256="0" * 64)))
+    trained.goal.ready(this)
+    compiled = list[torch.fx.GraphModule]()
+
+    def keep(graph: torch.fx.GraphModule, _: Any) -> Any:
+        compiled.append(graph)
+        return graph.forward
+
+    network: Any = torch.compile(trained.model.train(), backend=keep)
+    for low in (False, False, True, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            network(torch.ones(2, 1, 8, 8))
+    trained.goal.tell(trained.log, (0.0, 1.0))
+    (computed,) = (event for event in read_events(trained.log.path) if event["event"] == "computed")
+    assert computed["dtypes"] == ["bfloat16", "float32"] and len(compiled) == 2
+
+
 def test_a_trial_that_was_no_number_at_any_time_has_no_weights(tmp_path: Path) -> None:
     trained = Trained(tmp_path)
     trained.run(0.1, *[float("nan")] * 3)

@@ -79,9 +79,10 @@ class BestWeights(Goal):
         network = _network_of(training)
         if isinstance(network, GraphNetwork):
             set_momentum(network, training.stepper.optimizer, self._inherited)
+        observe = _observer(self._dtypes)
         for module in network.modules():
             if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
-                module.register_forward_hook(self._observe)
+                module.register_forward_hook(observe)
 
     def evaluated(self, training: Trainer, found: Evaluated) -> None:
         """Keep the best weights: those of before the first step only where there is none."""
@@ -143,9 +144,22 @@ class BestWeights(Goal):
         best = self._best_metric if math.isfinite(self._best_metric) else None
         log.write("chosen", metric=best, epoch=self._best_epoch)
 
-    def _observe(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+
+def _observer(dtypes: set[str]) -> Callable[[torch.nn.Module, Any, Any], None]:
+    """A hook that notes what numbers layers compute in while they train.
+
+    Compiled with them, it notes those as it is compiled: what a step changes would have all of it compiled once more.
+    """
+
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+    def note(dtype: str) -> None:
+        dtypes.add(dtype)
+
+    def observe(module: torch.nn.Module, inputs: Any, output: Any) -> None:
         if module.training and isinstance(output, torch.Tensor):
-            self._dtypes.add(str(output.dtype).removeprefix("torch."))
+            note(str(output.dtype).removeprefix("torch."))
+
+    return observe
 
 
 def _network_of(training: Trainer) -> torch.nn.Module:
