@@ -18,7 +18,7 @@ from proofmark.plain_json import first_of, parse_json
 from proofmark.record.events.log import lines
 from proofmark.record.parts import Part
 
-LONGEST, LARGEST = 1 << 20, 1 << 30
+LONGEST, LARGEST = 8 << 20, 1 << 30
 """Bytes of a line, and of a file: no more is written, and no more is read."""
 
 DIGITS = 16

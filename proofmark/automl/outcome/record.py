@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field
 
+from proofmark.atomic_file import write_atomically
+from proofmark.plain_json import LARGEST
 from proofmark.record.beside import Beside, beside, read_beside, remove_others, write_beside
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Identity, Part
@@ -16,8 +18,8 @@ from proofmark.record.parts import Check, Contention, Identity, Part
 TRIALS = "trials"
 """What the file beside a record's is called that has its trials, where they are many: `trials.<digest>.jsonl`."""
 
-MOST = 10_000
-"""Trials that a record's own file has room for."""
+MOST, ROOM = 10_000, LARGEST // 2
+"""Trials that a record's own file has room for, and how long it may be with them."""
 
 
 @cache
@@ -220,9 +222,14 @@ class AutoMLRecord(CaseRecord):
 
     def text(self) -> str:
         """What its file holds: without trials that are too many for it."""
-        if len(self.trials) <= MOST:
-            return super().text()
-        return self.model_copy(update={"trials": (), "trials_beside": beside(self.trials)}).text()
+        return self._file()[0]
+
+    def _file(self) -> tuple[str, bool]:
+        """What its file holds, and whether its trials are beside it."""
+        if len(self.trials) <= MOST and (len(text := super().text()) <= ROOM or not self.trials):
+            return text, False
+        apart = self.model_copy(update={"trials": (), "trials_beside": beside(self.trials)})
+        return apart._file()[0], True
 
     def whole(self, folder: Path) -> Self:
         """See `CaseRecord`: with its trials."""
@@ -233,8 +240,9 @@ class AutoMLRecord(CaseRecord):
 
     def save(self, path: Path) -> None:
         """See `CaseRecord`: first the trials, then its file, and what an earlier one had last."""
-        written = write_beside(self.trials, path.parent, TRIALS) if len(self.trials) > MOST else None
-        super().save(path)
+        text, apart = self._file()
+        written = write_beside(self.trials, path.parent, TRIALS) if apart else None
+        write_atomically(path, text)
         remove_others(path.parent, TRIALS, written)
 
     @property

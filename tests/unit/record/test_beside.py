@@ -11,7 +11,7 @@ import pytest
 from proofmark.automl.outcome.record import TRIALS, AutoMLRecord
 from proofmark.errors import UsageError
 from proofmark.record import beside
-from tests.automl.automl_records import record, trial
+from tests.automl.automl_records import epoch, record, trial
 
 
 @pytest.fixture
@@ -32,6 +32,19 @@ def test_a_record_of_many_trials_is_read_back_whole(saved: Path) -> None:
     assert '"trials": []' in text and len(file_of(saved).read_text(encoding="utf-8").splitlines()) == 5
     whole = AutoMLRecord.load(saved)
     assert whole == record(*map(trial, range(5))) and whole.text() == text
+
+
+def test_a_record_of_few_trials_with_many_evaluations_is_read_back_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is no larger than may be read; and no trial is too long of as many epochs as a case may ask for."""
+    monkeypatch.setattr("proofmark.automl.outcome.record.ROOM", 1 << 20)
+    monkeypatch.setattr("proofmark.plain_json.LARGEST", 2 << 20)
+    path, epochs = tmp_path / "record.json", tuple(epoch(1e6 / 7 + number / 3, 1281167) for number in range(10_000))
+    long = record(*(trial(number, epochs=epochs) for number in range(3)))
+    long.save(path)
+    assert AutoMLRecord.load(path) == long
+    assert len(file_of(path).read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_a_record_of_few_trials_has_them_all(saved: Path) -> None:
@@ -111,7 +124,7 @@ def test_a_record_that_is_not_written_to_its_end_leaves_the_one_before(
     """Whatever its process dies of, in between; the next one that is saved leaves nothing of either."""
     more = record(*map(trial, range(6)))
     with monkeypatch.context() as patched:
-        patched.setattr(AutoMLRecord, "text", lambda _: 1 / 0)
+        patched.setattr("proofmark.automl.outcome.record.write_atomically", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             more.save(saved)
     assert AutoMLRecord.load(saved) == record(*map(trial, range(5)))
