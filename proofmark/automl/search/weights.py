@@ -7,6 +7,7 @@ may run, or be run again by another driver.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections import Counter, deque
 from pathlib import Path
@@ -88,4 +89,5 @@ class KeptWeights:
 
     def _delete(self, trial: Trial) -> None:
         for name in (WEIGHTS, MOMENTUM):
-            (trial.left(self._folder) / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what a network's file system has lost hold of is not worth a search
+                (trial.left(self._folder) / name).unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from collections import deque
@@ -115,3 +116,17 @@ def test_a_search_of_few_trials_keeps_all_weights(tmp_path: Path) -> None:
 def test_what_nobody_wrote_is_not_missed(tmp_path: Path) -> None:
     trial: Any = begun(0).end({"status": "failed", "accuracy": None, "epochs": []})
     KeptWeights(tmp_path, State(), 1).ended(trial)
+
+
+def test_what_cannot_be_deleted_ends_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a network's file system has lost hold of a trial's folder."""
+    trial = ended(begun(0), tmp_path, None)
+
+    def stale(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+
+    kept = KeptWeights(tmp_path, State(), 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", stale)
+        kept.ended(trial)
+    assert there(tmp_path) == {0}
