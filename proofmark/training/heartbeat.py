@@ -82,22 +82,23 @@ class Silence:
         longest: seconds that each phase has taken so far; added to, and maybe shared with other ranks.
 
     Attributes:
-        seconds: of silence, at the last look.
+        last: its last sign, at the last look.
+        seconds: of silence since then.
     """
 
     def __init__(self, every: float, now: float, longest: dict[str, float]) -> None:
         self._every, self._looked, self._longest = every, now, longest
-        self._last: Heartbeat | None = None
+        self.last: Heartbeat | None = None
         self.seconds = 0.0
 
     def look(self, beat: Heartbeat | None, now: float) -> float:
         """Take its last sign; return the seconds since the look before, as far as they count."""
         awake, self._looked = min(now - self._looked, AWAKE * self._every), now
         self.seconds += awake
-        if beat != self._last:
-            if (before := self._last) is not None:
+        if beat != self.last:
+            if (before := self.last) is not None:
                 self._longest[before.phase] = max(self._longest.get(before.phase, 0.0), self.seconds)
-            self._last, self.seconds = beat, 0.0
+            self.last, self.seconds = beat, 0.0
         return awake
 
     def enough(self, phase: str, hang: float) -> float:

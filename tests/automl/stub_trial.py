@@ -70,9 +70,9 @@ def main() -> int:
         tell("counted", forward=10, training=30)
         tell("computed", dtypes=["float32"], window=[0.0, 1.0])
         tell("chosen", metric=accuracy, epoch=1)
-        if does == "let go":  # of its device when the next trial is ready for it, and end when that has begun
+        if does in ("let go", "let go at once"):  # of its device, and end when the next trial has begun
             following = folder.parents[1] / f"{number + 1:05d}"
-            while not following.exists():
+            while does == "let go" and not following.exists():  # which is ready by then
                 time.sleep(0.01)
             end(folder)
             while not (following / "noderank0" / "begun").exists():

@@ -102,6 +102,16 @@ def test_a_device_is_the_next_trials_when_the_one_before_has_let_go(tmp_path: Pa
     assert parents == [None, 0, 0, 1], "nothing is made of a trial that has not ended"
 
 
+def test_a_trial_that_saves_for_long_keeps_no_other_from_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends when the next has begun, which is made of the other one: that ends after it has let go."""
+    monkeypatch.setattr("proofmark.automl.search.running.SAVES", 0.0)
+    does = {0: f"wait for {tmp_path / 'search/trials/00001/noderank0/rank0.heartbeat'}", 1: "let go at once"}
+    state = search(tmp_path / "search", settings(3, devices=2, setup=60.0), does)
+    assert ends(state) == dict.fromkeys(range(3)) and state.trials[2].begun["parent"] == 0
+
+
 def test_only_what_waits_for_its_device_yields_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one of all, and a child of the only one that has ended, are waited for."""
     said, save = dict[int, bool](), TrialSpec.save

@@ -250,7 +250,7 @@ class Driver:
         seeds."""
         number, parents = len(self._state.trials), self._state.parents
         needed = number < self._settings.most_trials and self._settings.round(number) > 0 and not self._end
-        leaving = any(map(self._has_let_go, self._running))  # its result is to be known
+        leaving = self._settings.ahead and any(each.process.ends for each in self._running)  # its result is to be known
         if not (needed and parents) or leaving or self._ready is not None or self._ahead.childless(parents):
             return
         while self._ahead.idle:

@@ -49,6 +49,9 @@ EPOCHS = 4
 EVERY = 1.0
 """Seconds between two looks at a trial's sign of life: a driver has thousands of them."""
 
+SAVES = 10.0
+"""Seconds of silence in which a trial that has finished computing saves its results, if nothing stalls."""
+
 READINGS = 5
 """Times, each so long after the one before, that what a trial left is read in vain: a network's file system may lose
 hold of a file, and find it again."""
@@ -115,6 +118,13 @@ class TrialProcess:
         """Whether it has finished computing, and only saves its results."""
         beat = read_heartbeat(self.spec.folder / BEAT)
         return beat is not None and beat.phase == "end"
+
+    @property
+    def ends(self) -> bool:
+        """Whether its end is a matter of seconds: what saves its results for longer may be waiting for a disk."""
+        last = self._silence.last
+        stalls = last is not None and last.phase == "end" and self._silence.seconds > SAVES
+        return self.has_let_go and not stalls
 
     def poll(self) -> dict[str, Any] | None:
         """Its outcome, as fields of the journal's `trial_end`; None while it runs. A trial that hangs is ended, and so
