@@ -467,6 +467,25 @@ def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     assert again.drivers == 2 and again.trials == after.trials
 
 
+def test_the_time_of_a_driver_that_is_killed_counts_to_its_last_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing was decided since a trial began, hours ago."""
+    folder = tmp_path / "search"
+    monkeypatch.setattr("proofmark.automl.search.driver.NOTED", 0.0)
+    search(folder, settings(1))
+    lines = (folder / FILE).read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["event"] for line in lines]
+    until_killed = kinds.index("trial_end")
+    begun, last = (json.loads(lines[number]) for number in (0, until_killed - 1))
+    assert last["event"] == "going_on"
+    (folder / FILE).write_bytes(b"".join(lines[:until_killed]))
+    seconds = State.of(read_journal(folder / FILE)).seconds
+    assert seconds == pytest.approx((last["clock"] - begun["clock"]) / 1e9)
+    after = search(folder, settings(1))
+    assert after.drivers == 2 and after.seconds > seconds and not faults(read_journal(folder / FILE))
+
+
 def test_a_trial_that_was_begun_has_an_end_though_the_time_is_over(tmp_path: Path) -> None:
     """Its driver died in it: it is run again, and no other is begun."""
     folder = tmp_path / "search"

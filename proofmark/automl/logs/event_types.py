@@ -238,6 +238,7 @@ JOURNAL_EVENTS = EventReader(
         "driver_begin": _DriverBegin,
         "trial_begin": _TrialBegin,
         "trial_end": _TrialEnd,
+        "going_on": _Linked,
         "data": _Datasets,
         "search_end": _SearchEnd,
         "contention": Annotated[_Linked, fits(Contention)],

@@ -30,6 +30,8 @@ from proofmark.record.events.log import Event
 LOOK = 0.05
 """Seconds between two looks at the trials."""
 
+NOTED = 60.0
+"""Seconds between two notes in the journal that the search goes on: of a driver that is killed no more is forgotten."""
 
 EVERY, SHARE = 1.0, 0.02
 """Seconds between two tellings of progress; more where telling would take more than that share of the time."""
@@ -86,7 +88,7 @@ class Driver:
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
         self._row = list[Event]()
-        self._tell_at = 0.0
+        self._tell_at, self._noted = 0.0, self._before
         study.restore(self._state.trials.values())
 
     @property
@@ -133,6 +135,7 @@ class Driver:
                 self._generate()
                 self._make_ready()
                 self._tell_now_and_then()
+                self._note_now_and_then()
                 time.sleep(LOOK)
         finally:
             self._close()
@@ -266,6 +269,12 @@ class Driver:
             self._tell(self._progress())
             ended = time.monotonic()
             self._tell_at = ended + max(EVERY, (ended - begun) / SHARE)
+
+    def _note_now_and_then(self) -> None:
+        if self._seconds - self._noted >= NOTED:
+            self._noted = self._seconds
+            with contextlib.suppress(OSError):  # a disk that takes no more is told of by what is to be decided next
+                self._journal.write("going_on")
 
     def _progress(self) -> Progress:
         done = self._state.parents
