@@ -203,10 +203,11 @@ def seconds_until_ended(
     given: float | None,
     sign: Callable[[float], tuple[int, str, float]],
     suspended: float = 0.0,
+    evaluations: Sequence[int] = (10, 30),
 ) -> tuple[float, str]:
     """Of a trial that gives a sign of life: its step, phase and since when, at a moment; and why it was ended.
 
-    Evaluations are 20 s apart. After 50 s all stands still for as long as it is `suspended`.
+    It began after another with epochs of 80 s. After 50 s all stands still for as long as it is `suspended`.
     """
     now = [0.0]
     monkeypatch.setattr("proofmark.automl.search.running.time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -229,9 +230,9 @@ def seconds_until_ended(
         "event": "evaluation",
         "time": 0.0,
     }
-    lines = [json.dumps(evaluation | {"clock": round(clock * 1e9)}) + "\n" for clock in (10, 30)]
+    lines = [json.dumps(evaluation | {"clock": round(clock * 1e9)}) + "\n" for clock in evaluations]
     (trial.spec.folder / "trial.jsonl").write_text("".join(lines))
-    trial.begin({}, given)
+    trial.begin({}, given, usual=80.0)
     for second in range(1, 1000):
         now[0] += 1.0 + (suspended if second == 50 else 0.0)
         step, phase, since = sign(now[0])
@@ -246,6 +247,27 @@ def test_signs_of_life_keep_no_trial_running_for_ever(tmp_path: Path, monkeypatc
     """Four of its longest epochs and the patience with a setup after the search's time it is ended."""
     seconds, why = seconds_until_ended(tmp_path, monkeypatch, 100.0, lambda now: (5, "compute", now))
     assert (seconds, why) == (100.0 + 60.0 + 4 * 20.0 + 1.0, "it goes on 141 s after the search's time")
+
+
+def test_a_first_epoch_may_be_as_long_as_those_of_other_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign = lambda now: (5, "compute", now)  # noqa: E731
+    seconds, _ = seconds_until_ended(tmp_path, monkeypatch, 100.0, sign, evaluations=[10])
+    assert seconds == 100.0 + 60.0 + 4 * 80.0 + 1.0
+
+
+def test_a_trial_is_told_how_long_epochs_were_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, begin = list[float](), TrialProcess.begin
+
+    def noted(process: TrialProcess, *given: Any) -> None:
+        told.append(given[-1])
+        begin(process, *given)
+
+    monkeypatch.setattr(TrialProcess, "begin", noted)
+    state = search(tmp_path / "search", settings(2))
+    first = state.trials[0].ended
+    assert first is not None
+    before, after = (epoch["clock"] / 1e9 for epoch in first["epochs"])
+    assert told == [0.0, pytest.approx(after - before)]
 
 
 def test_a_sign_of_life_from_a_time_to_come_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

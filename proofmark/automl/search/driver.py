@@ -18,7 +18,7 @@ from typing import Any
 from proofmark.automl.logs.event_types import GAVE_UP, NO_DEVICE, gave_up
 from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
-from proofmark.automl.search.running import MODULE, TrialProcess
+from proofmark.automl.search.running import MODULE, TrialProcess, longest_of
 from proofmark.automl.search.settings import FAILURES, SearchSettings
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
@@ -87,7 +87,7 @@ class Driver:
         self._ready: Ready | None = None
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
-        self._row = list[Event]()
+        self._row, self._longest = list[Event](), 0.0
         self._tell_at, self._noted = 0.0, self._before
         study.restore(self._state.trials.values())
 
@@ -193,6 +193,8 @@ class Driver:
                 if running.process.left:
                     self._lost[running.device] = running.process.left
                 event = self._journal.write("trial_end", trial=running.trial.number, **ended)
+                lasted = (event["clock"] - running.trial.begun["clock"]) / 1e9
+                self._longest = max(self._longest, min(longest_of(event["epochs"]), lasted))
                 trial = running.trial.end(event)
                 self._state.put(trial)
                 self._study.tell(trial.study, trial.accuracy)
@@ -227,7 +229,8 @@ class Driver:
             self._weights.begun(trial)
             self._running.append(_Running(trial, ready.process, device))
             left = self._settings.most_seconds - self._seconds
-            ready.process.begin(self._settings.environments[device], left, here=self._settings.ahead)
+            environment, here = self._settings.environments[device], self._settings.ahead
+            ready.process.begin(environment, left, here, self._longest)
 
     def _has_let_go(self, running: _Running) -> bool:
         """Whether a trial has let go of its device, where another one may be waiting for that."""

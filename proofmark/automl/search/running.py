@@ -76,7 +76,7 @@ class TrialProcess:
         self._silence = Silence(EVERY, self._since, {})
         self._waiting: Silence | None = None
         self._until = self._seconds = math.inf
-        self._late = 0.0
+        self._late = self._usual = 0.0
         self._look_at, self._unread = 0.0, 0
         self._why: str | None = None
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
@@ -99,14 +99,18 @@ class TrialProcess:
             )
         )
 
-    def begin(self, environment: Mapping[str, str], seconds: float | None, here: bool = False) -> None:
+    def begin(
+        self, environment: Mapping[str, str], seconds: float | None, here: bool = False, usual: float = 0.0
+    ) -> None:
         """A device is free.
 
         Args:
             environment: variables that give the trial that device.
             seconds: after which it begins no epoch; None for never.
             here: whether it runs on this machine, by whose clock they count from now, however late it hears of them.
+            usual: seconds of the longest epoch before it; its own first one may be as long.
         """
+        self._usual = usual
         self._since = time.monotonic()
         self._silence = Silence(EVERY, self._since, {})
         self._seconds = math.inf if seconds is None else seconds
@@ -197,7 +201,7 @@ class TrialProcess:
 
     def _overdue(self, more: float) -> str | None:
         """Why it is waited for no longer, whatever signs of life it gives: it has had time to end its last epoch, as
-        long as its epochs are by its own word.
+        long as its epochs are by its own word, or others' before it has one.
 
         Args:
             more: seconds by which it is later than at the look before.
@@ -205,9 +209,8 @@ class TrialProcess:
         self._late = late = self._late + more
         if late <= self._setup:
             return None
-        clocks = [epoch["clock"] / 1e9 for epoch in self.epochs()]
-        longest = max((later - earlier for earlier, later in itertools.pairwise(clocks)), default=0.0)
-        allowed = self._setup + EPOCHS * max(0.0, min(longest, self._seconds))
+        longest = min(longest_of(self.epochs()), self._seconds) or self._usual
+        allowed = self._setup + EPOCHS * longest
         return f"it goes on {late:.0f} s after the search's time" if late > allowed else None
 
     def _patience_in(self, beat: Heartbeat | None) -> float:
@@ -228,6 +231,12 @@ class TrialProcess:
         self._waiting.look(None, now)
         waited = self._waiting.seconds
         return f"no node has run it for {waited:.0f} s" if waited > self._before_steps else None
+
+
+def longest_of(epochs: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds of the longest of a trial's epochs, by its own word; 0 before it has one."""
+    clocks = [float(epoch["clock"] / 1e9) for epoch in epochs]
+    return max((0.0, *(later - earlier for earlier, later in itertools.pairwise(clocks))))
 
 
 def make_anew(directory: Path) -> None:
