@@ -209,6 +209,19 @@ def test_a_plot_tells_its_values_to_the_mouse(browser, site):
     assert "commit" in until(browser, "document.querySelector('#reading strong')?.parentElement.textContent")
 
 
+def test_runs_of_one_moment_lie_in_the_middle_of_their_plot(browser, site):
+    show(browser, site / "trends.html")
+    names = browser.value("[...document.querySelectorAll('#filters option')].map(option => option.value)")
+    (hostile,) = [name for name in names if "onerror" in name]
+    browser.value(f"scoreboard.show({{ case: {json.dumps(hostile)} }})")
+    until(browser, "document.getElementById('title').textContent.includes('onerror=') && plot !== null")
+    assert browser.value("plot.data[0].length") == 1
+    days, place = browser.value(
+        "(({ min, max }) => [(max - min) / 86400, (plot.data[0][0] - min) / (max - min)])(plot.scales.x)"
+    )
+    assert days == pytest.approx(2) and place == pytest.approx(0.5)
+
+
 def test_series_are_told_apart_without_colour(browser, site):
     show(browser, site / "trends.html")
     signs = browser.value("[...document.querySelectorAll('.box')].map(each => each.textContent.trim()[0]).slice(0, 4)")

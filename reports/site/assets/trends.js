@@ -82,7 +82,7 @@ function draw(column, chosen, changes) {
   });
   const options = {
     width: box.clientWidth, height: small ? 280 : 420, legend: { show: false }, cursor: { drag: { x: true, y: false } },
-    scales: { x: { time: true } },
+    scales: { x: { time: true, range: around(xs) } },
     axes: [{ stroke: ink, grid: { stroke: quiet, width: 0.5 }, ticks: { stroke: quiet }, space: small ? 90 : 110, values: days },
       { stroke: ink, grid: { stroke: quiet, width: 0.5 }, ticks: { stroke: quiet }, size: small ? 56 : 70, values: (_, values) => values.map(value => value.toLocaleString("en", { maximumSignificantDigits: 6 })) }],
     series: [{}, ...chosen.map((series, at) => ({ label: series.name, stroke: ink, width: 1.5, dash: DASHES[at], spanGaps: true, points: { show: false } }))],
@@ -101,6 +101,12 @@ function draw(column, chosen, changes) {
     read(at, xs, chosen);
   };
 }
+
+/** Room for the first and the last mark; a single moment in the middle of two days, and not at the beginning of years. */
+const around = xs => (_, first, last) => {
+  const room = xs.length > 1 ? 0.02 * (last - first) : 86400;
+  return [first - room, (xs.length > 1 ? last : first) + room];
+};
 
 /** Ticks as dates in UTC, with the hour where they are closer than a day. */
 const days = (_, ticks, axis, space, step) => ticks.map(tick => {
