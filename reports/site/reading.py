@@ -120,8 +120,10 @@ class Reader:
 
 
 def _in(folder: Path, error: OSError) -> bool:
-    """Whether a file there, or the folder itself, is what could not be read."""
-    return isinstance(error.filename, str | bytes | Path) and Path(os.fsdecode(error.filename)).is_relative_to(folder)
+    """Whether a file there, or the folder itself, is what could not be read. Of one that was opened, and then failed as
+    on a network's disk, no name is told."""
+    name = error.filename
+    return name is None or (isinstance(name, str | bytes | Path) and Path(os.fsdecode(name)).is_relative_to(folder))
 
 
 def _content(path: Path) -> str:

@@ -22,7 +22,7 @@ import pytest
 from proofmark.automl.logs.event_types import gave_up
 from proofmark.automl.run import is_examined
 from proofmark.automl.search.ahead import Made
-from proofmark.automl.search.driver import Driver, Progress
+from proofmark.automl.search.driver import Driver, Progress, _longest_epoch
 from proofmark.automl.search.journal import FILE, LOCK, Journal, faults, read_journal
 from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.search.state import State, Trial
@@ -255,6 +255,14 @@ def test_a_first_epoch_may_be_as_long_as_those_of_other_trials(tmp_path: Path, m
     assert seconds == 100.0 + 60.0 + 4 * 80.0 + 1.0
 
 
+def test_a_trial_that_is_run_again_after_the_time_is_waited_for_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign = lambda now: (5, "compute", now)  # noqa: E731
+    seconds, _ = seconds_until_ended(tmp_path, monkeypatch, -100.0, sign, evaluations=[10])
+    assert seconds == 60.0 + 4 * 80.0 + 1.0
+
+
 def test_a_trial_is_told_how_long_epochs_were_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, begin = list[float](), TrialProcess.begin
 
@@ -268,6 +276,8 @@ def test_a_trial_is_told_how_long_epochs_were_before_it(tmp_path: Path, monkeypa
     assert first is not None
     before, after = (epoch["clock"] / 1e9 for epoch in first["epochs"])
     assert told == [0.0, pytest.approx(after - before)]
+    monkeypatch.setattr(Driver, "run", lambda driver, *_: driver._longest)
+    assert search(tmp_path / "search", settings(3)) == max(_longest_epoch(trial) for trial in state.over) > 0.0
 
 
 def test_a_sign_of_life_from_a_time_to_come_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

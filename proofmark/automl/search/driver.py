@@ -87,7 +87,8 @@ class Driver:
         self._ready: Ready | None = None
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
-        self._row, self._longest = list[Event](), 0.0
+        self._row = list[Event]()
+        self._longest = max((0.0, *map(_longest_epoch, self._state.over)))
         self._tell_at, self._noted = 0.0, self._before
         study.restore(self._state.trials.values())
 
@@ -193,9 +194,8 @@ class Driver:
                 if running.process.left:
                     self._lost[running.device] = running.process.left
                 event = self._journal.write("trial_end", trial=running.trial.number, **ended)
-                lasted = (event["clock"] - running.trial.begun["clock"]) / 1e9
-                self._longest = max(self._longest, min(longest_of(event["epochs"]), lasted))
                 trial = running.trial.end(event)
+                self._longest = max(self._longest, _longest_epoch(trial))
                 self._state.put(trial)
                 self._study.tell(trial.study, trial.accuracy)
                 self._weights.ended(trial)
@@ -288,3 +288,10 @@ class Driver:
                 epochs[running.trial.number] = running.process.epochs()
         now, most, lost = len(self._running), self._settings.most_trials, len(self._lost)
         return Progress(self._seconds, now, done, failed, most, self._state, epochs, lost)
+
+
+def _longest_epoch(trial: Trial) -> float:
+    """Seconds of a trial that has ended: by its own word, but no more than it lasted."""
+    assert trial.ended is not None
+    lasted: float = (trial.ended["clock"] - trial.begun["clock"]) / 1e9
+    return min(longest_of(trial.ended["epochs"]), lasted)

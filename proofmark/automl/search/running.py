@@ -209,7 +209,7 @@ class TrialProcess:
         self._late = late = self._late + more
         if late <= self._setup:
             return None
-        longest = min(longest_of(self.epochs()), self._seconds) or self._usual
+        longest = max(0.0, min(longest_of(self.epochs()), self._seconds)) or self._usual
         allowed = self._setup + EPOCHS * longest
         return f"it goes on {late:.0f} s after the search's time" if late > allowed else None
 

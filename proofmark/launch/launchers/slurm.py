@@ -35,6 +35,9 @@ POLL, LONGEST, GROWTH = 2.0, 15.0, 1.5
 HEED = 0.2
 """Seconds until it is noticed what `salloc` says."""
 
+READYING = 1800.0
+"""Seconds that nodes get to boot, and for their Prolog."""
+
 COMPLETING = 60.0
 """Seconds that a job gets to free its nodes before it is told how it ended: Slurm's own limit for processes that don't
 heed its SIGKILL."""
@@ -113,18 +116,20 @@ class Slurm:
         """Wait until programs start on all nodes: some boot first, or have a Prolog that takes minutes.
 
         A step of them all shows it: `scontrol wait_job` knows of no Prolog that only runs before a job's first step. If
-        it fails, the nodes' own steps say of which, and why.
+        it fails, or neither starts nor fails in `READYING` seconds, the nodes' own steps say of which, and why.
         """
+        until = time.monotonic() + READYING
         ready = asyncio.ensure_future(_output(*self._step(count), "true"))
         try:
             await asyncio.wait([ready], timeout=POLL)
             if not ready.done():
                 tell(f"Slurm job {self._job}: its nodes are being made ready")
-            while not ready.done():
+            while not ready.done() and time.monotonic() < until:
                 if why := await self.gone():
                     raise HostError(why)
                 await asyncio.wait([ready], timeout=HEED)
-            await ready
+            if ready.done():
+                await ready
         finally:
             ready.cancel()
 

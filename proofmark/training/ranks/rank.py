@@ -37,7 +37,7 @@ from proofmark.wall.isolation import Isolation
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.training.ranks.model.strategy import Place, bound
+    from proofmark.training.ranks.model.strategy import Place
 
 PATIENCE = timedelta(days=1)
 """For what another rank is late with: who hangs is found by heartbeats, and named. torch's own ten minutes would end
@@ -157,7 +157,7 @@ def _meet(spec: TrainingSpec, rank: int, device: torch.device) -> Place:
     """The others that train, once all are there, and the rank's place among them."""
     import torch.distributed as dist
 
-    from proofmark.training.ranks.model.strategy import Place
+    from proofmark.training.ranks.model.strategy import Place, bound
 
     alone: dict[str, Any] = {}
     if spec.nnodes * spec.nproc == 1:  # it needs to meet nobody

@@ -139,6 +139,16 @@ def test_nodes_that_boot_or_run_a_prolog_are_waited_for(
     assert {"srun", "--jobid=7", "-N2", "-n2"} <= {*step}
 
 
+def test_nodes_that_are_never_ready_are_not_waited_for_forever(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their own steps say which, and why."""
+    monkeypatch.setattr(slurm, "READYING", 0.1)
+    monkeypatch.setattr(slurm, "POLL", 0.1)
+    not_ready(monkeypatch, [])
+    assert len(asyncio.run(taken(2))) == 2
+
+
 def test_a_job_that_ends_before_its_nodes_are_ready_is_told(
     asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,7 +162,7 @@ def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(HeartbeatWriter, "__call__", kept)
     weights, _ = trained(tmp_path, HERE, {"target": 0.0})
     assert phases[-1] == "end" and phases[-2 - 2 * len(weights) : -1] == [
-        "scoring",
+        "evaluation",
         *2 * len(weights) * ["checkpoint"],
     ]
 

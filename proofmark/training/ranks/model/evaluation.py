@@ -96,7 +96,7 @@ def evaluate(
             parts = gathered(given, number < count, place) if scoring.mean is None else [given][: number < count]
             for *outputs, wanted in parts:
                 scoring.update(outputs, wanted)
-    alive("scoring")
+    alive("scoring" if scoring.mean is None else "evaluation")
     return _evaluated(scoring, validation.items, place)
 
 
