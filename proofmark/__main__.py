@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
     _refuse_unused(options)
-    suites = find_suites(Path("suites").resolve())
+    suites = find_suites(Path(__file__).parents[1].resolve() / "suites")
     if options.verify:
         return _verify(options.verify, suites, options.allowed_signers)
     policy = load_policy(options.policy) if options.policy else None

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from proofmark import __main__ as program
+from proofmark.errors import UsageError
 from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, write_manifest
 from proofmark.record.load import load_record
 from proofmark.record.policy import default_policy
@@ -384,3 +385,15 @@ def test_a_session_is_held_to_the_policy_that_it_is_given(house: House, tmp_path
     policy.write_text("version: two\nblocks: [ERROR]\nacuracy_ratio: 0.9\n")
     refused = house.run("--policy", str(policy), vendor="cpu")
     assert refused.code == 4 and all(key in refused.output for key in ("name", "version", "blocks", "acuracy_ratio"))
+
+
+def test_the_suites_are_those_of_the_program_wherever_it_is_started(
+    tmp_path: Path, looked_at: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(path: Path, suites: Mapping[str, Suite], policy: object = None) -> None:
+        raise UsageError(" ".join(suites))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(program, "judge_again", names)
+    output = looked_at("--judge", "record.json")
+    assert output.startswith("4 ERROR: ") and "inference" in output and "training" in output
