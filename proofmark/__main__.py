@@ -3,25 +3,29 @@
 No options of pytest's: that takes a path on its command line for tests, and executes the `conftest.py` that whoever
 made it has laid there.
 
-Exit code 4, and one line, for what can't be looked at; 17 where a directory or a record is not what it says; that of
-the gravest verdict for records that are.
+Exit code 4 for what can't be looked at, a line each after all else is told; 17 where a directory or a record is not
+what it says; that of the gravest verdict for records that are.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from proofmark.errors import UsageError, harmless
 from proofmark.process.command_line import Parser, command, reporting_errors
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import load_policy
-from proofmark.suite import Suite, find_suites
+from proofmark.suite import find_suites
 from proofmark.verdict.engine import exit_code
 from proofmark.verification.again import FEWER_CHECKS
 from proofmark.verification.judged import Judged, judge_again
 from proofmark.verification.verify import Verified, verify
+
+Seen = TypeVar("Seen", Judged, Verified)
 
 
 @reporting_errors
@@ -31,28 +35,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _refuse_unused(options)
     suites = find_suites(Path(__file__).parents[1].resolve() / "suites")
     if options.verify:
-        return _verify(options.verify, suites, options.allowed_signers)
+        return _of_all(options.verify, partial(verify, suites=suites, allowed=options.allowed_signers), _verify)
     policy = load_policy(options.policy) if options.policy else None
-    return _judge([judge_again(path, suites, policy) for path in options.judge])
+    code = _of_all(options.judge, partial(judge_again, suites=suites, policy=policy), _judge)
+    print(f"exit code {code}")
+    return code
+
+
+def _of_all(paths: Sequence[Path], look: Callable[[Path], Seen], tell: Callable[[Sequence[Seen]], int]) -> int:
+    """Tell of all that can be looked at; its exit code.
+
+    Raises:
+        UsageError: some can't be.
+    """
+    seen, wrong = list[Seen](), list[str]()
+    for path in paths:
+        try:
+            seen.append(look(path))
+        except UsageError as error:
+            wrong.append(str(error))
+    code = tell(seen)
+    if wrong:
+        raise UsageError("\n".join(dict.fromkeys(wrong)))
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark", description="verify and re-judge results")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--verify", nargs="+", type=Path, metavar="DIR", help="check sessions' folders against their manifests and logs"
+        "--verify",
+        nargs="+",
+        type=_path,
+        metavar="DIR",
+        help="check sessions' folders against their manifests and logs",
     )
-    what.add_argument("--judge", nargs="+", type=Path, metavar="RECORD", help="judge runs' record.json again")
+    what.add_argument("--judge", nargs="+", type=_path, metavar="RECORD", help="judge runs' record.json again")
     parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="with --judge: the policy to judge by (each record's own)"
+        "--policy", type=_path, metavar="FILE", help="with --judge: the policy to judge by (each record's own)"
     )
     parser.add_argument(
         "--allowed-signers",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="with --verify: an OpenSSH list of the accepted signers, one of whom must have signed",
     )
     return parser
+
+
+def _path(text: str) -> Path:
+    if not text:  # it would be taken for the working directory
+        raise argparse.ArgumentTypeError("expected a path, found none; is a variable not set?")
+    return Path(text)
 
 
 def _refuse_unused(options: argparse.Namespace) -> None:
@@ -68,9 +102,7 @@ def _judge(judged: Sequence[Judged]) -> int:
             print(harmless(line))
     verdicts = [each.verdict for each in judged if each.blocks]
     verdicts += [Verdict(kind=VerdictKind.ERROR) for each in judged if not each.holds]
-    code = exit_code(verdicts)
-    print(f"exit code {code}")
-    return code
+    return exit_code(verdicts)
 
 
 def _verdict_lines(judged: Judged) -> list[str]:
@@ -90,8 +122,7 @@ def _wrong(judged: Judged, said: str) -> list[str]:
     return [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
 
 
-def _verify(directories: Sequence[Path], suites: Mapping[str, Suite], allowed: Path | None) -> int:
-    looked_at = [verify(directory, suites, allowed) for directory in directories]
+def _verify(looked_at: Sequence[Verified]) -> int:
     for verified in looked_at:
         for line in _verified_lines(verified):
             print(harmless(line))

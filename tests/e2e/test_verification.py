@@ -397,3 +397,22 @@ def test_the_suites_are_those_of_the_program_wherever_it_is_started(
     monkeypatch.setattr(program, "judge_again", names)
     output = looked_at("--judge", "record.json")
     assert output.startswith("4 ERROR: ") and "inference" in output and "training" in output
+
+
+def test_a_path_that_cannot_be_looked_at_hides_no_other(tmp_path: Path, looked_at: Callable[..., str]) -> None:
+    lines = looked_at("--verify", tmp_path / "none", tmp_path, tmp_path / "neither").splitlines()
+    assert lines[0] == f"4 NOT VERIFIED {tmp_path}"
+    errors = [line for line in lines if line.startswith("ERROR: ")]
+    assert len(errors) == 2 and "/none: " in errors[0] and "/neither: " in errors[1]
+    judged = looked_at("--judge", tmp_path / "none", tmp_path / "neither")
+    assert judged.startswith("4 ERROR: ") and len(judged.splitlines()) == 2
+
+
+@pytest.mark.parametrize("option", ["--verify", "--judge"])
+def test_an_empty_path_is_not_the_working_directory(
+    option: str, looked_at: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="4"):
+        looked_at(option, "")
+    expected = f"ERROR: argument {option}: expected a path, found none; is a variable not set?\n"
+    assert capsys.readouterr().err == expected
