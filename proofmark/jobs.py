@@ -1,18 +1,19 @@
 """What a user has running from a checkout: `python -m proofmark.jobs list | status ID | logs ID | stop ID | fetch ID`.
 
-Exit code 4, and one line, for an id that is no job of this user's; 1 for a job that did not succeed, or whose files
-have not all come home.
+Exit code 4, and one line, for an id that is no job of this user's, and for a cache that isn't there; 1 for a job that
+did not succeed, or whose files have not all come home.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, harmless
+from proofmark.errors import ProofmarkError, UsageError, harmless
 from proofmark.launch.job_file import JobFile, Status, index_in, known_jobs
 from proofmark.launch.reattach import Reattached, reattach, reattached
 from proofmark.process.command_line import Parser, command, reporting_errors
@@ -22,7 +23,9 @@ from proofmark.process.command_line import Parser, command, reporting_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
-    index = index_in(options.cache_dir)
+    if options.cache_dir is not None and not os.path.isdir(options.cache_dir):
+        raise UsageError(f"--cache-dir {options.cache_dir}: no such directory; expected the sessions' own")
+    index = index_in(options.cache_dir or ".cache")
     if options.command == "list":
         return _list(index, options.all)
     job = reattach(index, options.id)
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
-    _take_cache(parser, ".cache")
+    _take_cache(parser, None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs|fetch")
     listed = commands.add_parser("list", help="running jobs, and those that may be running")
     _take_cache(listed)
@@ -58,9 +61,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _take_cache(parser: argparse.ArgumentParser, default: str = argparse.SUPPRESS) -> None:
+def _take_cache(parser: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS) -> None:
     """Before a command as after it."""
-    parser.add_argument("--cache-dir", default=default, metavar="DIR", help="the sessions' own --cache-dir (.cache)")
+    parser.add_argument(
+        "--cache-dir",
+        type=os.path.expanduser,
+        default=default,
+        metavar="DIR",
+        help="the sessions' own --cache-dir (.cache)",
+    )
 
 
 def _list(index: Path, every: bool) -> int:

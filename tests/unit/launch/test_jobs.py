@@ -204,6 +204,17 @@ def test_a_damaged_file_is_named(job: JobFile, capsys: pytest.CaptureFixture[str
     refused(job, capsys, job.id, words)
 
 
+@pytest.mark.parametrize("cache", ["none", ""])
+def test_a_cache_that_is_not_there_is_not_one_without_jobs(
+    cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert jobs.main(["list", "--cache-dir", cache]) == 4
+    expected = f"ERROR: --cache-dir {cache}: no such directory; expected the sessions' own\n"
+    assert capsys.readouterr() == ("", expected)
+    assert jobs.main(["list"]) == 0, "no session has been here yet"
+
+
 def test_jobs_whose_results_were_removed_are_forgotten(job: JobFile, tmp_path: Path) -> None:
     job.path.unlink()
     assert known_jobs(index_in(str(tmp_path))) == ([], [])
