@@ -174,8 +174,8 @@ class FoundVendor:
 
 def available_vendors(vendors_dir: Path) -> list[str]:
     """All names that `find_vendor` knows, broken ones included."""
-    local = {path.parent.name for path in vendors_dir.glob("*/__init__.py")}
-    return sorted(local | {entry.name for entry in installed(GROUP)})
+    folders = {path.parent.name for path in vendors_dir.glob("*/__init__.py")}
+    return sorted({name for name in folders if name.isidentifier()} | {entry.name for entry in installed(GROUP)})
 
 
 def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
@@ -190,6 +190,10 @@ def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
         places = [str(vendors_dir / name)] * local + [entry.value for entry in entries]
         raise UsageError(f"vendor '{name}' is defined more than once: {', '.join(places)}; remove all but one")
     if not local and not entries:
+        if any(path.name == name and path.is_dir() for path in vendors_dir.glob("*")):
+            named = "its name may only have letters, digits and underscores, and begin with no digit: ac_me"
+            what = "there is no __init__.py in it" if name.isidentifier() else named
+            raise UsageError(f"vendor '{name}': {vendors_dir / name} cannot be imported: {what}")
         known = available_vendors(vendors_dir)
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{hint(name, known)}")
     return (f"vendors.{name}", None) if local else (entries[0].value.partition(":")[0], entries[0].dist)

@@ -86,6 +86,16 @@ def test_unknown(vendors: Path, name: str) -> None:
         find_vendor(name, vendors)
 
 
+def test_a_folder_that_is_no_package_is_told_why(vendors: Path) -> None:
+    add(vendors, "acme")
+    add(vendors, "ac-me")
+    (vendors / "bare").mkdir()
+    for name, expected in (("ac-me", "only have letters, digits and underscores"), ("bare", "no __init__.py in it")):
+        with pytest.raises(UsageError, match=f"vendor '{name}': .*/{name} cannot be imported: .*{expected}"):
+            find_vendor(name, vendors)
+    assert "ac-me" not in available_vendors(vendors)
+
+
 @pytest.mark.parametrize(
     "text, expected",
     [
