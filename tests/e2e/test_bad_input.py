@@ -111,11 +111,21 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
         ("import json\n\njson.loads('')\n", "suites/inference/test_mlp.py:3: cannot be imported: JSONDecodeError"),
         ("raise SystemExit(0)\n", "suites/inference/test_mlp.py:1: cannot be imported: SystemExit: 0"),
         ("x = '\0'\n", "suites/inference/test_mlp.py: cannot be imported: SyntaxError"),
+        (
+            "class TestMlp: ...\n",
+            "suites/inference/test_mlp.py: has no case: a class Test... that inherits the contract",
+        ),
+        (
+            "from suites.inference.contract import InferenceContract\n\n\nclass TestMlp(InferenceContract): ...\n",
+            "suites/inference/test_mlp.py: TestMlp: does not define build_dataloader, create_model, which",
+        ),
     ],
-    ids=["syntax", "import", "within a library", "exit", "null"],
+    ids=["syntax", "import", "within a library", "exit", "null", "no case", "abstract"],
 )
 @pytest.mark.parametrize("options", [["-k", "mlp"], ["-n1"]], ids=" ".join)
-def test_a_case_module_that_cannot_be_imported(house: House, text: str, expected: str, options: list[str]) -> None:
+def test_a_case_module_that_cannot_be_imported_or_has_no_case(
+    house: House, text: str, expected: str, options: list[str]
+) -> None:
     house.case_yaml.with_name("test_mlp.py").write_text(text)
     ran = house.run(*options)
     one_line_answer(ran, expected)
