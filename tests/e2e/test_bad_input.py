@@ -219,6 +219,12 @@ def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:
     one_line_answer(house.run("--host-config=host.yaml"), "no such case selected: tinyNet_large; did you mean 'tiny'?")
 
 
+def test_a_host_file_of_another_suites_cases_selects_none(house: House) -> None:
+    house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': suites}\n")
+    expected = "host.yaml: CASES: names cases of training alone; selected are those of inference"
+    one_line_answer(house.run("--host-config=host.yaml"), expected)
+
+
 def test_a_loader_of_a_cases_own_is_refused_where_weights_are_trained(house: House) -> None:
     """Training draws batches of its own, by their indices."""
     house.add_case("walks")
