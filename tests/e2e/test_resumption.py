@@ -99,7 +99,16 @@ def test_a_scale_that_is_none_is_told_with_its_option(house: House) -> None:
     assert ran.code == 4 and "--scale: '1x' is not a scale: expected <nodes>x<processes>" in ran.output
 
 
-@pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])
-def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(house: House, option: str) -> None:
-    expected = f"{option}: has no effect on cases of inference; it is for cases of "
-    one_line_answer(house.run(*option.split()), expected, "training")
+@pytest.mark.parametrize(
+    "option, suite, other",
+    [
+        ("--resume results/none", "inference", "training"),
+        ("--scale 1x2", "inference", "training"),
+        ("--scenario latency", "training", "inference"),
+    ],
+)
+def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(
+    house: House, option: str, suite: str, other: str
+) -> None:
+    expected = f"{option}: has no effect on cases of {suite}; it is for cases of {other}"
+    one_line_answer(house.run(*option.split(), suite=suite), expected)

@@ -493,7 +493,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
     tree = Tree("base", tmp_path, sys.executable, tmp_path)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
-    whole["_host_file"] = HostFile()
+    whole |= {"_host_file": HostFile(), "_of_suites": set()}
     revision = object.__new__(Revision)
     vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, _vendor="acme", differences=[])
     (tmp_path / "case.py").touch()
@@ -721,6 +721,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     revision.__dict__ |= {
         "_base": Tree("base", history, sys.executable, tmp_path),
         "_given": [],
+        "_of_suites": set(),
         "_host_file": HostFile(),
         "_cache": tmp_path,
         "_vendor": "acme",
@@ -827,7 +828,7 @@ def compared_by(folder: Path, **attributes: Any) -> Compared:
     (folder / "cache").mkdir(exist_ok=True)
     revision = object.__new__(Revision)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": folder, "_given": []}
-    whole["_host_file"] = HostFile()
+    whole |= {"_host_file": HostFile(), "_of_suites": set()}
     vars(revision).update(
         {**whole, "_folder": folder, "_cache": folder / "cache", "_vendor": "acme", "differences": []}
     )
@@ -842,7 +843,7 @@ def sides_of(folder: Path, run: str, host_file: HostFile, **changes: Any) -> Sid
     (folder / "base").mkdir(exist_ok=True)
     revision = object.__new__(Revision)
     vars(revision).update(_base=tree, _head=tree, _house=folder, _folder=folder, _cache=folder, _host_file=host_file)
-    revision._given = ["--host-config=host.yaml"]
+    revision._given, revision._of_suites = ["--host-config=host.yaml", "--of-another=1"], {"--of-another"}
     whole = judged(suite=run.split("/")[0], case=run.split("/")[1], **changes)
     return revision._sides(Subject(run, whole, suite, "test_a.py", (), print), 600.0)
 
