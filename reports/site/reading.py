@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,10 +121,12 @@ class Reader:
 
 
 def _in(folder: Path, error: OSError) -> bool:
-    """Whether a file there, or the folder itself, is what could not be read. Of one that was opened, and then failed as
-    on a network's disk, no name is told."""
+    """Whether a file there, or the folder itself, is what could not be read. Of one that was opened no name is told,
+    where a disk fails or is gone."""
     name = error.filename
-    return name is None or (isinstance(name, str | bytes | Path) and Path(os.fsdecode(name)).is_relative_to(folder))
+    if name is None:
+        return error.errno in (errno.EIO, errno.ESTALE)
+    return isinstance(name, str | bytes | Path) and Path(os.fsdecode(name)).is_relative_to(folder)
 
 
 def _content(path: Path) -> str:

@@ -342,6 +342,18 @@ def test_what_goes_wrong_in_a_reading_process_ends_the_build(many: Path, tmp_pat
         made(many, tmp_path / "site", full)
 
 
+def test_a_disk_that_fails_under_one_session_is_a_line_and_the_rest_is_built(few: Path, tmp_path: Path) -> None:
+    bad = next(path.parent for path in few.rglob("record.json"))
+
+    def failing(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        if bad.is_relative_to(folder):
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return taken_as_given(folder, suites)
+
+    whole, built = made(few, tmp_path / "whole"), made(few, tmp_path / "site", failing)
+    assert 0 < built.runs < whole.runs and any("Stale file handle" in line for line in built.problems)
+
+
 def test_a_damaged_index_is_begun_anew(few: Path, tmp_path: Path) -> None:
     made(few, tmp_path / "site")
     (tmp_path / "site" / INDEX).write_bytes(b"not a database" * 100)
