@@ -60,7 +60,7 @@ async def stream(folder: Path, megabytes: int) -> tuple[int | None, int, int]:
 async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
     """The exit code of an agent whose log came home."""
     connection.logs = NodeLogs(home, LEAVES)
-    directory = f"{home.parent}/work/runs/{home.name}/noderank0"
+    directory = home.parent / "work" / "runs" / home.name / "noderank0"
     await start(connection, home, [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)])
     while connection.logs.ended is None and connection.lost is None:
         await asyncio.sleep(0.05)

@@ -33,6 +33,7 @@ from proofmark.training.ranks.checkpoint import verify
 from proofmark.training.ranks.left import read_left
 from proofmark.vendor.introduction import asking as introduction
 from tests.fuzz import inputs, samples
+from tests.host_facts import FACTS
 from tests.unit.inference.test_remote_engine import Peer
 
 ISOLATION = {"kind": "wall", "landlock": 6, "network": "closed", "devices": [], "gaps": []}
@@ -201,19 +202,6 @@ def description(folder: Path, content: bytes) -> None:
     found = describe.facts(content.decode("utf-8", "replace"))
     problems = DescribeRequest("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
     assert all(line.isprintable() for line in problems)
-
-
-FACTS: dict[str, Any] = {
-    "hostname": "one",
-    "python": "3.11.9",
-    "versions": {"torch": "2.13.0"},
-    "data": "aa",
-    "free_bytes": 1 << 40,
-    "interface": "up",
-    "port_free": True,
-    "shared": None,
-    "clears_caches": None,
-}
 
 
 def facts(folder: Path, content: bytes) -> None:

@@ -30,20 +30,9 @@ from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.service.ticket import Ticket, read_wire
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
+from tests.host_facts import FACTS
 from tests.services import program
 from tests.waiting import PATIENCE, until
-
-FACTS: dict[str, Any] = {
-    "hostname": "a",
-    "python": "3.11.9",
-    "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
-    "data": "aa",
-    "free_bytes": 1 << 40,
-    "interface": "up",
-    "port_free": True,
-    "shared": None,
-    "clears_caches": None,
-}
 
 
 def reports(**changed: Any) -> list[HostReport]:
