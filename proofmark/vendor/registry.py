@@ -16,7 +16,13 @@ from proofmark.vendor.compiler_module import lacks_class, wrong_arguments, wrong
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.from_source import FromSource
-from proofmark.vendor.stray_files import names_a_scale, what_is_expected, why_never_read
+from proofmark.vendor.stray_files import (
+    CONFIGS,
+    names_a_scale,
+    what_is_expected,
+    why_never_read,
+    why_none_is_read,
+)
 
 if TYPE_CHECKING:
     from proofmark.wall.isolation import Isolation
@@ -100,11 +106,11 @@ class FoundVendor:
 
     def overrides_file(self, suite: str, case: str) -> Path:
         """Where the vendor's overrides of one case are; need not exist."""
-        return self.directory / "configs" / suite / f"{case}.yaml"
+        return self.directory / CONFIGS / suite / f"{case}.yaml"
 
     def scale_files(self, suite: str, case: str) -> list[Path]:
         """The vendor's overrides of a case that is run at scales, each in a file: `<chip>x<nnodes>x<nproc>.yaml`."""
-        return sorted((self.directory / "configs" / suite / case).glob("*.yaml"))
+        return sorted((self.directory / CONFIGS / suite / case).glob("*.yaml"))
 
     def stray_overrides(self, cases: Mapping[str, bool]) -> list[Problem]:
         """Files among the vendor's overrides that no case will ever read, whatever they are.
@@ -112,7 +118,7 @@ class FoundVendor:
         Args:
             cases: all there are, as `<suite>/<case>`, and of each whether it is run at scales.
         """
-        configs = self.directory / "configs"
+        configs = self.directory / CONFIGS
         known = [f"{case}.yaml" for case, scaled in cases.items() if not scaled]
         files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
         names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
@@ -125,14 +131,19 @@ class FoundVendor:
         ]
 
     def stray_files(self, cases: Iterable[str]) -> list[Problem]:
-        """Files beside the vendor's package, or among its adapters, that look like settings and that nobody reads.
+        """Files and folders beside the vendor's package, or files among its adapters, that look like settings and that
+        nobody reads.
 
         Args:
             cases: all there are, as `<suite>/<case>`.
         """
-        folders = ["", *sorted({case.partition("/")[0] for case in cases})]
-        found = (path for folder in folders for path in sorted((self.directory / folder).glob("*")))
-        return [Problem(str(path), "", what) for path in found if (what := why_never_read(path.name)) is not None]
+        suites = sorted({case.partition("/")[0] for case in cases})
+        found = [path for folder in ["", *suites] for path in sorted((self.directory / folder).glob("*"))]
+        whys = {path: why_never_read(path.name) for path in found}
+        for path in found:
+            if path.parent == self.directory and path.is_dir():
+                whys[path] = why_none_is_read(path.name, [each.name for each in path.glob("*")], suites)
+        return [Problem(str(path), "", why) for path, why in whys.items() if why is not None]
 
     @property
     def is_local(self) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from proofmark.names import BRING, hint, meant
+from proofmark.names import BRING, hint, meant, misspelled
 from proofmark.rules.scale import Scale
+
+CONFIGS = "configs"
+"""The folder with a vendor's overrides."""
 
 _THEIRS = "config_"
 """How FlagPerf's settings at a scale begin."""
@@ -72,4 +75,19 @@ def why_never_read(name: str) -> str | None:
         return f"is never read: it is FlagPerf's; `{BRING}` converts it"
     if stem in _OWN_YAML and ending in ("yml", "json"):
         return f"is never read: expected YAML in {stem}.yaml"
+    if ending == "yaml" and stem not in _OWN_YAML:
+        return next((_misspelled(f"{own}.yaml") for own in sorted(_OWN_YAML) if misspelled(stem, own)), None)
     return None
+
+
+def why_none_is_read(folder: str, folders: Collection[str], suites: Collection[str]) -> str | None:
+    """Why no settings are read in a folder beside the vendor's package, given what folders it has.
+
+    None where it may be the vendor's own code.
+    """
+    meant_for_cases = folder != CONFIGS and misspelled(folder, CONFIGS) and not set(suites).isdisjoint(folders)
+    return _misspelled(CONFIGS) if meant_for_cases else None
+
+
+def _misspelled(own: str) -> str:
+    return f"is never read; did you mean '{own}'?"

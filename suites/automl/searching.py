@@ -19,7 +19,7 @@ from fixtures.live.progress import TELL
 from fixtures.options.policy import POLICY
 from fixtures.options.settings import SETTINGS, Settings
 from fixtures.outputs.reporting import recorded
-from fixtures.sessions.session import end_session, make_run_dir
+from fixtures.sessions.session import end_session, make_case_dir
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places, places_here, places_of_tasks
@@ -79,8 +79,7 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
     resolution, found = resolved(config, cls), settings.found
     with holding(config, case, slice(None), resolution.problems):
         try:
-            run_dir = make_run_dir(config) / cls.suite / case
-            run_dir.mkdir(parents=True)
+            run_dir = make_case_dir(config, cls.suite, case)
             run = SearchRun(
                 resolution=resolution,
                 found=found,

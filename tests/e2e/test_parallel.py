@@ -123,6 +123,7 @@ def test_a_worker_that_replaces_one_which_was_killed_has_its_device(two_devices:
     two_devices.release()
     ran = two_devices.end(session)
     assert ran.code == 1 and "replacing crashed worker gw1" in ran.output, ran.output
+    assert "the case was begun before, and a session runs none twice" in ran.output and "File exists" not in ran.output
     held = [case for case in ("second", "third") if (ran.case_dir(case) / "record.json").exists()]
     assert [ran.record(case).device for case in (*held, "tiny")] == [0, 1], "gw0 had whichever it was ready for first"
 

@@ -19,7 +19,7 @@ from fixtures.live.progress import TELL
 from fixtures.options.policy import POLICY
 from fixtures.options.settings import SETTINGS
 from fixtures.outputs.reporting import recorded
-from fixtures.sessions.session import make_run_dir
+from fixtures.sessions.session import make_case_dir
 from proofmark.launch.job import Job, LocalLauncher
 from proofmark.record.policy import Policy
 from proofmark.rules.config import Resolution
@@ -111,8 +111,7 @@ def primes_run(request: pytest.FixtureRequest) -> Iterator[PrimesRun]:
     """The run of the class's case."""
     cls, config = request.cls, request.config
     case = case_path(cls).stem
-    run_dir = make_run_dir(config) / cls.suite / case
-    run_dir.mkdir(parents=True)
+    run_dir = make_case_dir(config, cls.suite, case)
     found, suite = config.stash[SETTINGS].found, suite_of(config, cls)
     run = PrimesRun(suite, resolved(config, cls), found, run_dir, config.option.overlook, config.stash[POLICY])
     config.stash[TELL](case, {"note": "two processes count"})

@@ -232,7 +232,10 @@ def test_only_its_user_lets_a_container_be_privileged(tmp_path: Path) -> None:
 
 
 def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="vendor any has no Containerfile"):
+    with pytest.raises(UsageError, match="vendor any has no Containerfile: write "):
+        container_of(vendor(tmp_path), "vendor", "docker")
+    (tmp_path / "Dockerfile").touch()
+    with pytest.raises(UsageError, match="vendor any has no Containerfile: call its Dockerfile Containerfile, or name"):
         container_of(vendor(tmp_path), "vendor", "docker")
     names = []
     for content in ("FROM one\n", "FROM two\n", "FROM one\n"):

@@ -305,6 +305,23 @@ def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -
     assert all(by_file[file] == f"is never read: expected YAML in {right}" for file, right in ours.items())
 
 
+@pytest.mark.parametrize(("name", "meant"), [("chip.yaml", "chips.yaml"), ("enviroment.yaml", "environment.yaml")])
+def test_misspelled_settings_beside_the_package_are_told(vendors: Path, name: str, meant: str) -> None:
+    add(vendors, "acme")
+    for file in ("chips.yaml", "kernels.yaml", name):
+        (vendors / "acme" / file).touch()
+    (problem,) = found_strays(vendors)
+    assert (problem.where, problem.what) == (str(vendors / "acme" / name), f"is never read; did you mean '{meant}'?")
+
+
+def test_a_misspelled_folder_of_overrides_is_told_and_a_package_of_the_vendors_is_not(vendors: Path) -> None:
+    add(vendors, "acme")
+    for folder in ("configs/training", "config/training", "configure/kernels"):
+        (vendors / "acme" / folder).mkdir(parents=True)
+    (problem,) = found_strays(vendors)
+    assert (problem.where, problem.what) == (str(vendors / "acme/config"), "is never read; did you mean 'configs'?")
+
+
 def found_strays(vendors: Path) -> list[Problem]:
     return find_vendor("acme", vendors).stray_files(["training/net"])
 

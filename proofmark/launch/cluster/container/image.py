@@ -241,9 +241,9 @@ def container_of(found: FoundVendor, image: str, engine: str, privileged: bool =
         return ContainerImage(engine, image, settings, network)
     file = found.directory / CONTAINERFILE
     if not file.is_file():
-        raise UsageError(
-            f"--container vendor: vendor {found.name} has no {CONTAINERFILE}: write {file}, or name an image"
-        )
+        there = file.with_name("Dockerfile").is_file()
+        how = f"call its Dockerfile {CONTAINERFILE}" if there else f"write {file}"
+        raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}: {how}, or name an image")
     content = text_of(file, found.directory).encode()  # an engine's complaint of it shows what stands in it
     # the digest whole: of half of it its author could have a second file, and its image run in the name of the first
     tag = hashlib.sha256(content).hexdigest()
