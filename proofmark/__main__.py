@@ -10,6 +10,8 @@ what it says; that of the gravest verdict for records that are.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
     _refuse_unused(options)
-    suites = find_suites(Path(__file__).parents[1].resolve() / "suites")
+    house = Path(__file__).parents[1].resolve()
+    if str(house) not in sys.path:  # started elsewhere, with an editable installation
+        sys.path.insert(0, str(house))
+    suites = find_suites(house / "suites")
     if options.verify:
         return _of_all(options.verify, partial(verify, suites=suites, allowed=options.allowed_signers), _verify)
     policy = load_policy(options.policy) if options.policy else None
@@ -86,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 def _path(text: str) -> Path:
     if not text:  # it would be taken for the working directory
         raise argparse.ArgumentTypeError("expected a path, found none; is a variable not set?")
-    return Path(text)
+    return Path(os.path.expanduser(text))  # a shell leaves `~` as it is in `--policy=~/there`
 
 
 def _refuse_unused(options: argparse.Namespace) -> None:

@@ -80,7 +80,7 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], session: str) ->
     `session` are of others.
 
     Raises:
-        OSError: a file can't be read or written.
+        OSError: a file can't be written.
     """
     kept = [record for record in records if withheld(record.verdict)]
     tests: dict[str, int] = {}
@@ -91,7 +91,7 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], session: str) ->
                 if kind == "result" and session not in written:
                     continue
                 content = json.loads(written)
-            except ValueError:  # half of another session's
+            except (ValueError, OSError):  # another session's, half of it or by now gone: its own can be read
                 continue
             moment = next((round(1000 * record.started) for record in kept if _is_of(content, record)), None)
             if kind == "container":

@@ -120,7 +120,7 @@ def _end_children(parent: int) -> None:
         return
     import psutil
 
-    deadline = time.monotonic() + DYING
+    deadline, pause = time.monotonic() + DYING, 0.01
     with contextlib.suppress(ChildProcessError):  # there are no more
         while time.monotonic() < deadline:
             if os.waitpid(-1, os.WNOHANG)[0]:
@@ -128,7 +128,8 @@ def _end_children(parent: int) -> None:
             for child in psutil.Process().children():
                 with contextlib.suppress(psutil.Error):
                     child.kill()
-            time.sleep(0.01)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.25)  # beside one that dies slowly others are measured
 
 
 def end_own_group() -> NoReturn:

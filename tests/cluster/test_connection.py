@@ -149,8 +149,9 @@ def test_an_order_may_take_longer_than_a_silence(tmp_path: Path) -> None:
     assert asyncio.run(ask()) == "done\n"
 
 
-def test_an_order_that_is_given_up_holds_no_other_up(tmp_path: Path) -> None:
+def test_an_order_that_is_given_up_holds_no_other_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer may come in an hour. The far end is well, and has the time to remove what it left."""
+    monkeypatch.setattr(near_end, "QUIET", PATIENCE)
 
     async def ask() -> None:
         connection = await opened()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -395,8 +396,10 @@ def test_the_suites_are_those_of_the_program_wherever_it_is_started(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(program, "judge_again", names)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path).resolve() != ROOT])
     output = looked_at("--judge", "record.json")
     assert output.startswith("4 ERROR: ") and "inference" in output and "training" in output
+    assert sys.path[0] == str(ROOT)
 
 
 def test_a_path_that_cannot_be_looked_at_hides_no_other(tmp_path: Path, looked_at: Callable[..., str]) -> None:

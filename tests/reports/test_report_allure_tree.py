@@ -89,6 +89,7 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
         for n in (1, 2)
     ]
     (tmp_path / "3-result.json").write_text('{"uuid": "half of another ses')
+    (tmp_path / "4-result.json").symlink_to("removed-by-another")
     forget_moments(tmp_path, [passed, failed], "this")
     texts = [path.read_text() for path in (another, tests[0], fixtures[0], tests[1], fixtures[1])]
     assert all("5000" in each and "9000" in each for each in texts[:3])

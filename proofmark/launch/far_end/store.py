@@ -41,8 +41,10 @@ class Store:
             (folder / name).mkdir(parents=True, exist_ok=True)
         probe = _beside(self.runs / "probe")
         probe.write_bytes(b"x" * 4096)
-        _remove_leftovers(self.runs.iterdir(), now=probe.stat().st_mtime)
+        now = probe.stat().st_mtime
         probe.unlink()
+        _remove_leftovers(self.runs.iterdir(), now)
+        _remove_leftovers((folder / "objects").glob(".*"), now)  # of which the rest never came
 
     def lack(self, tree: str, manifest: bytes) -> list[str]:
         """Which files of a code tree are not here yet; the manifest is path to SHA-256."""
@@ -57,20 +59,24 @@ class Store:
 
         Raises:
             ValueError: one is not what it should be.
+            OSError: no space, no permission.
         """
         begin, last = 0, next(reversed(sizes), None)
         for sha, length in sizes.items():
             new, self._begun = self._begun or _beside(self._object(sha)), None
-            with new.open("ab") as stream:
-                stream.write(memoryview(files)[begin : begin + length])
+            try:
+                with new.open("ab") as stream:
+                    stream.write(memoryview(files)[begin : begin + length])
+                if more and sha == last:
+                    self._begun = new
+                elif _sha256(new) != sha:
+                    raise ValueError("a file was damaged on its way")
+                else:
+                    new.rename(self._object(sha))
+            except (OSError, ValueError):
+                new.unlink(missing_ok=True)
+                raise
             begin += length
-            if more and sha == last:
-                self._begun = new
-            elif _sha256(new) != sha:
-                new.unlink()
-                raise ValueError("a file was damaged on its way")
-            else:
-                new.rename(self._object(sha))
 
     def lay_out(self) -> list[str]:
         """Put the tree together where it is not there yet; the files of one that is there that were edited.
@@ -128,12 +134,15 @@ def temporary_directory(environment: dict[str, str]) -> Path:
     return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder))
 
 
-def _remove_leftovers(folders: Iterable[Path], now: float) -> None:
-    """Folders that nobody has removed: the host was switched off. `now` is by their disk's own clock."""
-    for folder in folders:
+def _remove_leftovers(entries: Iterable[Path], now: float) -> None:
+    """What nobody has removed: the host was switched off. `now` is by its disk's own clock."""
+    for entry in entries:
         with contextlib.suppress(OSError):  # going just now
-            if now - folder.lstat().st_mtime > ABANDONED:
-                remove(folder)
+            if now - entry.lstat().st_mtime > ABANDONED:
+                if entry.is_dir() and not entry.is_symlink():
+                    remove(entry)
+                else:
+                    entry.unlink()
 
 
 def _beside(path: Path) -> Path:

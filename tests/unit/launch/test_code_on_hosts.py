@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]
@@ -94,6 +96,22 @@ def test_a_large_file_that_was_damaged_on_its_way_is_not_kept(tmp_path: Path) ->
     assert not list((tmp_path / "objects").iterdir())
     host.take({sha: 5}, b"whole")
     assert [path.name for path in (tmp_path / "objects").iterdir()] == [sha]
+
+
+def test_what_there_is_of_a_file_gives_its_disk_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, sha = Store(tmp_path), hashlib.sha256(b"whole").hexdigest()
+    with monkeypatch.context() as full:
+        full.setattr(Path, "rename", lambda *names: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+        with pytest.raises(OSError, match="No space"):
+            host.take({sha: 5}, b"whole")
+    assert not list((tmp_path / "objects").iterdir())
+    host.take({sha: 3}, b"who", more=True)
+    (draft,) = (tmp_path / "objects").iterdir()
+    Store(tmp_path)
+    assert draft.exists(), "it may be another session's, of which the rest is on its way"
+    os.utime(draft, (0, 0))
+    Store(tmp_path)
+    assert not draft.exists()
 
 
 @pytest.fixture
