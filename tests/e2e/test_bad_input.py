@@ -126,7 +126,7 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
             "suites/inference/test_mlp.py: TestMlp: does not define build_dataloader, which",
         ),
     ],
-    ids=["syntax", "import", "within a library", "exit", "null", "no case", "abstract", "beside an abstract and a draft"],
+    ids=["syntax", "import", "within a library", "exit", "null", "no case", "abstract", "beside a draft"],
 )
 @pytest.mark.parametrize("options", [["-k", "mlp"], ["-n1"]], ids=" ".join)
 def test_a_case_module_that_cannot_be_imported_or_has_no_case(
