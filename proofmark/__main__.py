@@ -19,8 +19,9 @@ from typing import TypeVar
 
 from proofmark.errors import UsageError, harmless
 from proofmark.process.command_line import Parser, command, reporting_errors
+from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Verdict, VerdictKind
-from proofmark.record.policy import load_policy
+from proofmark.record.policy import default_policy, load_policy
 from proofmark.suite import find_suites
 from proofmark.verdict.engine import exit_code
 from proofmark.verification.again import FEWER_CHECKS
@@ -127,6 +128,11 @@ def _wrong(judged: Judged, said: str) -> list[str]:
     return [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
 
 
+def _said(record: CaseRecord) -> str:
+    kind = record.verdict.kind if record.verdict else "not judged"
+    return f"{kind}" if record.policy == default_policy() else f"{kind}, by policy {record.policy.title}"
+
+
 def _verify(looked_at: Sequence[Verified]) -> int:
     for verified in looked_at:
         for line in _verified_lines(verified):
@@ -137,10 +143,7 @@ def _verify(looked_at: Sequence[Verified]) -> int:
 def _verified_lines(verified: Verified) -> list[str]:
     for_whom = f", signed by {verified.signer}" if verified.signer else ""
     head = "VERIFIED" if verified.holds else "NOT VERIFIED"
-    records = [
-        f"  {name}: {record.verdict.kind if record.verdict else 'not judged'}"
-        for name, record in verified.records.items()
-    ]
+    records = [f"  {name}: {_said(record)}" for name, record in verified.records.items()]
     wrong = [f"  WRONG {finding}" for finding in verified.findings]
     return [f"{head} {verified.directory}{for_whom}", *records, *wrong, *(f"  NOTE {note}" for note in verified.notes)]
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.affected.git import changes_between, text_at
+from proofmark.affected.git import changes_between, has_changed, text_at
 from proofmark.affected.rooms import FILE, Rooms, read_rooms
 from proofmark.affected.whose import whose
 from proofmark.errors import harmless
@@ -28,9 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     option = parser.parse_args(arguments)
     text = text_at(option.since, FILE, option.house, "--since")
     rooms = read_rooms(text, f"{option.since}:{FILE}") if text is not None else Rooms()
-    found = whose(changes_between(option.since, option.head, option.house).files, rooms)
+    changes = changes_between(option.since, option.head, option.house)
+    found = whose(changes.files, rooms)
     print(harmless(str(found)), file=sys.stderr)
     if found.vendor is None:
+        return NOT_A_VENDORS
+    if has_changed(folder := f"vendors/{found.vendor}", changes, option.house):
+        merging = f"merge {option.since} into it, and what is judged is what will be merged"
+        print(harmless(f"{option.since} has changed {folder}/ since: {merging}"), file=sys.stderr)
         return NOT_A_VENDORS
     print(f"vendor={found.vendor}")
     return 0

@@ -68,11 +68,27 @@ def text_at(revision: str, path: str, house: Path, option: str = "--changed-sinc
         raise UsageError(f"{revision}:{path}: it is not UTF-8") from None
 
 
+def has_changed(path: str, between: Changes, house: Path) -> bool:
+    """Whether the revision itself has changed a path since `head` left it: then neither has what both make together.
+
+    Raises:
+        UsageError: as of `changes_since`.
+    """
+    with asked_by(f"--since {between.since}"):
+        commit = commit_of(between.since, house)
+        return bool(ask_git(house, [*_DIFF, between.base, commit, "--", path]))
+
+
 def _merge_base(commit: str, head: str, house: Path) -> str:
-    found = answer_of_git(house, ["merge-base", commit, head])
+    """Where the two parted. Branches that were merged into each other have several such commits, and by any one of them
+    what only one side has may look like what both have."""
+    found = answer_of_git(house, ["merge-base", "--all", commit, head])
     if found.returncode:
         raise UsageError(f"it has no commit in common with {head}{shallow_hint(house)}")
-    return found.stdout.decode("ascii").split()[0]
+    first, *others = found.stdout.decode("ascii").split()
+    if others:
+        raise UsageError(f"it and {head} were merged into each other: what {head} changes is unknown; merge it again")
+    return first
 
 
 def _differing_from(commit: str, house: Path) -> set[Change]:

@@ -151,6 +151,9 @@ def load_policy(path: Path) -> Policy:
         raise ConfigurationError([*nameless, *error.problems]) from None
     if nameless:
         raise ConfigurationError(nameless)
+    if made != default_policy() and made.name == default_policy().name:
+        what = f"{made.name!r} is the suite's own policy: expected another name for this one"
+        raise ConfigurationError([Problem(str(path), "name", what)])
     return made
 
 

@@ -37,6 +37,9 @@ RULES = (
     (r"OPENSSL_.*|OMP_TOOL.*|.*INJECTION(32|64)?_PATH|GCONV_PATH|LOCPATH|GLIBC_TUNABLES", "changes which code runs"),
     (r"TRITON_PLUGIN_PATHS|COVERAGE_.*|SETUPTOOLS_.*|GIT_.*", "changes which code runs"),
     (r".*LIBITTNOTIFY.*|.*JIT_PROFILER.*", "changes which code runs"),
+    (r"ROCP_.*|ROCPROFILER_.*|HSA_TOOLS_.*|XPTI_.*|UR_ADAPTERS_.*|ZE_ENABLE_ALT_DRIVERS", "changes which code runs"),
+    (r"OCL_ICD_.*|.*_TOOLS?_LIB(RAR(Y|IES))?", "changes which code runs"),
+    (r"CC|CXX|C(PLUS)?_INCLUDE_PATH|CPATH|LIBRARY_PATH", "changes which code runs"),
     (r"TORCH_(LOGS_OUT|D?TRACE)|KINETO_.*", "has a library write a file before there is a wall"),
     (r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|XDG_.*|LANG|LC_.*|TZ", "is the user's or the suite's to set"),
     (

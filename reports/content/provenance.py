@@ -8,6 +8,7 @@ from typing import Any
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Identity
+from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Host, Known
 from proofmark.rules.legality import Override
 from reports.content import text
@@ -59,6 +60,7 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
         ("dataset", _identity(record.dataset)),
         ("weights", "fresh" if record.fresh_weights else _identity(record.weights)),
         ("configuration SHA-256", record.config_hash),
+        *([("policy", record.policy.title)] if record.policy != default_policy() else []),
         ("seed", text.MISSING if record.seed is None else str(record.seed)),
         ("chip", chip(record.chip)),
         ("host", _host(record.host)),

@@ -95,7 +95,8 @@ def test_nothing_of_others_gets_into_a_script_a_secret_or_a_token(name: str) -> 
 def test_the_card_waits_for_a_label_and_for_a_change_that_is_a_vendors() -> None:
     content = workflow("github-card.yml")
     assert content["on"] == {"pull_request_target": {"types": ["labeled"]}}
-    assert content["jobs"]["whose"]["if"] == "github.event.label.name == 'run-on-card'"
+    default = "github.event.pull_request.base.ref == github.event.repository.default_branch"
+    assert content["jobs"]["whose"]["if"] == f"github.event.label.name == 'run-on-card' && {default}"
     assert content["jobs"]["card"]["needs"] == "whose"
 
 
@@ -261,6 +262,7 @@ def on_gitlab(clone: Clone, job: str, branch: str, merged: bool = False) -> Job:
     content, folder = workflow("gitlab.yml"), clone(f"origin/{branch}", "clone")
     git = git_in(folder)
     values = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": git("merge-base", "origin/main", "HEAD")}
+    values["CI_MERGE_REQUEST_TARGET_BRANCH_NAME"] = "main"
     if merged:
         git("checkout", "-q", "--detach", "origin/main")
         (folder / "docs").mkdir(exist_ok=True)

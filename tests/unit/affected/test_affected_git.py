@@ -10,7 +10,7 @@ import pytest
 
 from proofmark.affected.__main__ import main
 from proofmark.affected.changes import Change
-from proofmark.affected.git import changes_since, text_at
+from proofmark.affected.git import changes_between, changes_since, text_at
 from proofmark.errors import UsageError
 
 Git = Callable[..., str]
@@ -191,11 +191,34 @@ def test_a_commit_is_judged_without_being_checked_out(
     assert (code, output, words) == (4, "", "ERROR: --since nothing: unknown revision\n")
     words = judged("--since", "base", "--head", "own", "--in", str(house.parent))[2]
     assert words.startswith(f"ERROR: --since base: {house.parent} is not in a git repository that can be read: ")
+    git("checkout", "-qb", "newer", "base")
+    (house / "vendors/acme").mkdir(parents=True)
+    (house / "vendors/acme/b.py").write_text("")
+    git("add", "-A")
+    git("commit", "-qm", "another's, of the same vendor")
+    code, output, words = judged("--since", "newer", "--head", "own")
+    assert (code, output) == (1, "") and words.endswith(
+        "newer has changed vendors/acme/ since: merge newer into it, and what is judged is what will be merged\n"
+    )
     git("checkout", "-q", "--orphan", "alone")
     assert judged("--since", "base", "--head", "own")[0] == 0, "HEAD is nobody's business"
     git("commit", "-qm", "alone")
     words = judged("--since", "base", "--head", "alone")[2]
     assert words.startswith("ERROR: --since base: it has no commit in common with ")
+
+
+def test_branches_that_were_merged_into_each_other_hide_no_change(house: Path, git: Git) -> None:
+    """By one of the two commits that both have, what another one mends is of both: merged, it would be undone."""
+    for branch, name in (("main", "a.py"), ("work", "b.py")):
+        git("checkout", "-q", branch)
+        (house / name).write_text("mended\n")
+        git("commit", "-qam", name)
+    git("checkout", "-q", "main")
+    mended = git("rev-parse", "main"), git("rev-parse", "work")
+    git("merge", "-q", "--no-edit", "work")
+    undone = git("commit-tree", "-p", mended[0], "-p", mended[1], "-m", "undone", f"{mended[0]}^{{tree}}")
+    with pytest.raises(UsageError, match="^--since main: it and .* were merged into each other"):
+        changes_between("main", undone, house)
 
 
 def test_an_ignored_file_counts_once_it_is_in_the_index(house: Path, git: Git) -> None:

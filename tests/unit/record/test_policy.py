@@ -56,6 +56,7 @@ def test_a_file_says_what_is_other_in_it(tmp_path: Path) -> None:
         ("name: lab\nversion: 1\nblocks: [FAIL_HONESTY]\nbloks: 1\n", ["blocks", "bloks"]),
         ("name: lab\nversion: 1\nranking: {isolation: container, verified: [honesty], more: 1}\n", RANKING),
         ("name: lab\nversion: 1\nranking: wall\n", ["ranking"]),
+        ("name: proofmark\nversion: 1\nleast_rounds: 1\n", ["name"]),
         ("- name", [""]),
         ("name: lab\nname: lab\n", [""]),
     ],
@@ -72,7 +73,7 @@ def test_what_a_ranking_needs_is_in_no_hash_of_before(tmp_path: Path) -> None:
     assert "ranking" not in default_policy().model_dump()
     same = load_policy(written(tmp_path / "p.yaml", "name: proofmark\nversion: 1\nranking: {isolation: process}\n"))
     assert same.sha256 == default_policy().sha256
-    other = load_policy(written(tmp_path / "q.yaml", "name: proofmark\nversion: 1\nranking: {verified: [time]}\n"))
+    other = load_policy(written(tmp_path / "q.yaml", "name: lab\nversion: 1\nranking: {verified: [time]}\n"))
     assert other.sha256 != same.sha256 and Policy.model_validate_json(other.model_dump_json()) == other
     assert other.ranking.isolation == "process" and judge(record(policy=other)).kind == "PASS"
 

@@ -29,7 +29,7 @@ OPTIONS = {
         "memlock, stack, nofile, nproc or core, as memlock=-1",
     ),
     "--group-add": (r"video|render|keep-groups|[1-9]\d*", "video, render, keep-groups, or a group's number"),
-    "--cap-add": (r"(CAP_)?(IPC_LOCK|SYS_NICE)", "IPC_LOCK or SYS_NICE"),
+    "--cap-add": (r"(CAP_)?IPC_LOCK", "IPC_LOCK"),
     "--security-opt": (r"label=disable", "label=disable"),
     "--env": (
         r"[A-Z][A-Z0-9_]*_(VISIBLE_DEVICES|DRIVER_CAPABILITIES)=[\w,.:-]+",
