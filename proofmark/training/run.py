@@ -152,12 +152,21 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             raise
         finally:
             if handle is not None:
-                handle.stop()
-                end |= handle.facts()
-                with contextlib.suppress(OSError):  # what can't be read now can't be collected either
-                    end["logs"] = digests_of(directory)
-                self._log.write("round_end", round=number, **end)
+                self._end(handle, number, directory, end)
         return bool(end["status"] == "succeeded") or diverged(directory, end)
+
+    def _end(self, handle: Handle, number: int, directory: Path, end: dict[str, Any]) -> None:
+        """End the job and write that down, after a second interrupt too. What came of it is told here: of an
+        interrupted run the verdict says no more than that."""
+        try:
+            handle.stop()
+            with contextlib.suppress(OSError):  # what can't be read now can't be collected either
+                end["logs"] = digests_of(directory)
+        finally:
+            for news in handle.news():
+                self._note(news)
+            end |= handle.facts()
+            self._log.write("round_end", round=number, **end)
 
     def _note(self, note: str) -> None:
         self._on_progress({"note": note})

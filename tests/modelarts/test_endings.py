@@ -33,6 +33,8 @@ def test_a_job_that_could_not_be_ended_can_be_by_its_id(
         brief.setattr(running, "ENDING", 0.3)
         job.stop()
     refused, way_out = reasons(job)
+    told = [line for line in job.news() if line.startswith("WARNING")]
+    assert told == [f"WARNING {refused}", f"WARNING {way_out}"], "an interrupted run has no reasons but that"
     assert job.status() == "failed" and stand_in.job.phase == "Running"
     assert f"job {stand_in.job.id} could not be ended" in refused and f"proofmark.jobs stop {job.id}`" in way_out
     stand_in.faults["stop"].clear()
@@ -188,6 +190,25 @@ def test_a_thread_that_does_not_end_is_told_of(
     assert "has not ended" in why and f"`python -m proofmark.jobs stop {job.id}`" in why
     facts["lost"].clear()
     assert reasons(job) == [why], "what is handed out is a copy"
+    sending[1].set()
+    assert bench.end(job) == "failed"
+
+
+def test_who_interrupts_the_end_of_a_job_is_told_of_it(
+    bench: Bench, sending: tuple[threading.Event, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = bench.submit()
+    assert sending[0].wait(PATIENCE)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as impatient:
+        impatient.setattr(job._thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            job.stop()
+    (why,) = reasons(job)
+    assert f"`python -m proofmark.jobs stop {job.id}`" in why and f"WARNING {why}" in job.news()
     sending[1].set()
     assert bench.end(job) == "failed"
 

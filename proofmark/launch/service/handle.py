@@ -95,14 +95,18 @@ class ServiceHandle(Handle):
         """End the job, and wait until it has ended. If it has not, that is told among what was lost, with how to end
         it."""
         self._stop.set()
-        self._thread.join(2 * ENDING)
-        if self._thread.is_alive():
-            left = f"has not ended in {2 * ENDING:.0f} s; {self._way_out}"
-            if self._at.id and not self._may_run:
-                left = (
-                    f"has ended, and not all of its results were here; `python -m proofmark.jobs fetch {self._file.id}`"
-                )
-            self._lose(None, f"job {self._called} {left}")
+        began = time.monotonic()
+        try:
+            self._thread.join(2 * ENDING)
+        finally:  # who interrupts that has to know, too
+            if self._thread.is_alive():
+                self._abandon(time.monotonic() - began)
+
+    def _abandon(self, waited: float) -> None:
+        left = f"has not ended in {waited:.0f} s; {self._way_out}"
+        if self._at.id and not self._may_run:
+            left = f"has ended, and not all of its results were here; {self._way_home}"
+        self._warn(f"job {self._called} {left}")
 
     def facts(self) -> dict[str, Any]:
         """Of each node what it said of itself; the nodes that were lost; what the service's own results say."""
@@ -116,6 +120,10 @@ class ServiceHandle(Handle):
     def _way_out(self) -> str:
         return f"`python -m proofmark.jobs stop {self._file.id}` ends what may be left of it"
 
+    @property
+    def _way_home(self) -> str:
+        return f"`python -m proofmark.jobs fetch {self._file.id}` brings home what it left"
+
     def _lead(self) -> None:
         """Its end is written down only if nothing of it can run any more: whoever finds it lost asks the service."""
         status: Status = "failed"
@@ -127,12 +135,17 @@ class ServiceHandle(Handle):
             self._lose(None, _text_of(error))
         if self._may_run:
             doubt = "" if self._at.id else f" ({in_doubt(self._at.name)})"
-            self._lose(None, f"job {self._called} may still run{doubt}: {self._way_out}")
+            self._warn(f"job {self._called} may still run{doubt}: {self._way_out}")
         self._file = self._file.note(status="lost") if self._may_run else self._file.end(status)
         self._status = status
 
     def _lose(self, node: int | None, why: str) -> None:
         self._lost.append({"node": node, "reason": why})
+
+    def _warn(self, why: str) -> None:
+        """Lose the whole job, and say so at once: where the user has interrupted it, no verdict will."""
+        self._lose(None, why)
+        self._news.append(f"WARNING {why}")
 
     def _run(self) -> Status:
         setup, service = self._setup, self._service
@@ -229,7 +242,7 @@ class ServiceHandle(Handle):
         try:
             view = after.end()
         except ServiceError as error:
-            self._lose(None, f"job {running.id} could not be ended: {error}")
+            self._warn(f"job {running.id} could not be ended: {error}")
             return
         self._may_run = False
         self._news.append(f"job {running.id}: {view.phase}")
@@ -242,8 +255,7 @@ class ServiceHandle(Handle):
         try:
             gathered = gather(running, view, places.results, self._at.nodes, self._job.leaves)
         except (ServiceError, OSError) as error:
-            later = f"`python -m proofmark.jobs fetch {self._file.id}` brings home what it left"
-            self._lose(None, f"{_text_of(error)}; job {running.id} has ended ({view.phase}): {later}")
+            self._lose(None, f"{_text_of(error)}; job {running.id} has ended ({view.phase}): {self._way_home}")
             return "failed"
         self._take(gathered)
         for node, why in gathered.lost(running, view):
