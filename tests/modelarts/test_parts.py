@@ -230,6 +230,21 @@ def test_a_certificate_of_another_host(certificate: Callable[[str], Path]) -> No
     assert not caught.value.transient
 
 
+@pytest.mark.parametrize(
+    "said", ["EOF occurred in violation of protocol (_ssl.c:992)", "[SSL: WRONG_VERSION_NUMBER] wrong version number"]
+)
+def test_a_handshake_that_is_cut_ends_no_training(said: str) -> None:
+    """Their client has one kind of error for that and for a certificate that is not trusted."""
+    errors = pytest.importorskip("huaweicloudsdkcore.exceptions.exceptions")
+
+    def cut() -> None:
+        raise errors.SslHandShakeException(said)
+
+    with pytest.raises(ServiceError, match="looking: no answer: SslHandShakeException") as caught:
+        sdk.asked("looking", WHO, cut)
+    assert caught.value.transient
+
+
 def test_a_file_of_certificates_that_has_none(tmp_path: Path) -> None:
     pytest.importorskip("obs")
     (tmp_path / "none.pem").write_text("none")

@@ -34,6 +34,10 @@ RETRIED = (408, 429)
 NOBODY, MAY_NOT = 401, 403
 """Status codes of requests that another key might be granted: this one is not accepted, or lacks a right."""
 
+UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "doesn't match")
+"""What is said of a certificate that is not to be trusted, or is another host's. Their client has one kind of error for
+that and for a connection that is cut while it is being secured, or after."""
+
 T = TypeVar("T")
 _importing = threading.Lock()
 
@@ -119,8 +123,8 @@ def asked(what: str, who: Credentials, request: Callable[[], T]) -> T:
             raise Denied(who.hidden(message), of_key=error.status_code == NOBODY) from None
         transient = error.status_code in RETRIED or error.status_code >= 500
         raise ServiceError(who.hidden(message), transient=transient, taken=error.error_code == TAKEN) from None
-    except errors.SslHandShakeException as error:
-        raise ServiceError(f"{what}: its certificate is not trusted: {who.hidden(str(error.error_msg)):.300}") from None
     except (errors.SdkException, OSError, AttributeError) as error:  # theirs reads what some lost connections lack
         message = who.hidden(str(getattr(error, "error_msg", None) or error))
+        if isinstance(error, errors.SslHandShakeException) and any(sign in message for sign in UNTRUSTED):
+            raise ServiceError(f"{what}: its certificate is not trusted: {message:.300}") from None
         raise ServiceError(f"{what}: no answer: {type(error).__name__}: {message:.300}", transient=True) from None
