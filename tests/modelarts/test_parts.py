@@ -300,6 +300,30 @@ def test_an_object_that_is_cut_and_a_disk_that_is_full(tmp_path: Path, monkeypat
     assert caught.value.transient
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<ListBucketResult><Name>bench</Name><Contents><Key>a</K",
+        b"<html><body>Who are you?</body></html>",
+        b"<ListBucketResult><Name>bench</Name><IsTruncated>true</IsTruncated></ListBucketResult>",
+    ],
+    ids=["nothing", "cut", "a proxy's page", "an end without a mark"],
+)
+def test_a_list_that_cannot_be_read_may_be_whole_at_the_next_try(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obs")
+    monkeypatch.setattr(Halved, "content", content)
+    monkeypatch.setattr(Halved, "promised", len(content))
+    with (
+        serving(Halved) as plain,
+        pytest.raises(ServiceError, match="listing bench/a/: the store sent an invalid answer") as caught,
+    ):
+        Obs(plain, WHO).list("bench/a/")
+    assert caught.value.transient
+
+
 ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
 
 

@@ -65,7 +65,7 @@ class Obs(ObjectStore):
         found: dict[str, Stored] = {}
         marker: str | None = None
         while True:
-            page = self._page(bucket, below, marker).body
+            page = self._page(bucket, below, marker)
             for each in page.contents or ():
                 if each.key != below and not each.key.endswith("/"):  # which stand for folders
                     found[each.key.removeprefix(below)] = _stored(each)
@@ -104,10 +104,14 @@ class Obs(ObjectStore):
             return None
 
     def _page(self, bucket: str, prefix: str, marker: str | None) -> Any:
-        return self._ask(
-            f"listing {bucket}/{prefix}",
-            lambda: self._client.listObjects(bucket, prefix=prefix, marker=marker, max_keys=PAGE),
-        )
+        """A list's next part. Their client has none, and no error, for an answer that is cut, or no list."""
+        what = f"listing {bucket}/{prefix}"
+        page = self._ask(
+            what, lambda: self._client.listObjects(bucket, prefix=prefix, marker=marker, max_keys=PAGE)
+        ).body
+        if page is None or not page.name or (page.is_truncated and not (page.next_marker or page.contents)):
+            raise ServiceError(f"{what}: the store sent an invalid answer", transient=True)
+        return page
 
     def _ask(self, what: str, request: Callable[[], Any], fine: tuple[int, ...] = ()) -> Any:
         answer = self._tried(what, request)
