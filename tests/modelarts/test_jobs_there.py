@@ -169,8 +169,10 @@ def test_a_job_that_somebody_else_terminates(bench: Bench, stand_in: StandIn) ->
     handle = bench.submit()
     bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
     stand_in.job.terminate()
-    assert bench.end(handle) == "failed"
-    assert reasons(handle) == [f"the service ended job {stand_in.job.id}: Terminated"] and not stand_in.asked["stop"]
+    assert bench.end(handle) == "failed" and not stand_in.asked["stop"]
+    (why,) = reasons(handle)
+    ended = f"the service ended job {stand_in.job.id}: Terminated"
+    assert why == f"{ended}, as somebody asked for, or as it had run for 24 h (`auto_stop`)"
 
 
 def test_a_job_that_stays_in_the_queue(bench: Bench, stand_in: StandIn) -> None:
@@ -533,8 +535,9 @@ def test_what_is_not_fetched(
 
 
 def test_what_was_asked_for_can_be_had(bench: Bench, stand_in: StandIn) -> None:
-    (line,) = bench.service().examine(2, 1)
+    line, limit = bench.service().examine(2, 1)
     assert "2 x modelarts.vm.cpu.2u can be asked for" in line
+    assert limit == "the platform ends a job that has run for 24 h (`auto_stop`)"
     for changes, expected in (
         (
             {"flavor": "modelarts.vm.cpu.8u"},

@@ -34,10 +34,11 @@ from proofmark.launch.launchers.modelarts.in_job import VARIABLES
 from proofmark.launch.launchers.modelarts.jobs import ModelArts
 from proofmark.launch.launchers.modelarts.obs import Obs, _moment
 from proofmark.launch.rank_result import RankResult, rank_results
-from proofmark.launch.service.contract import ServiceError
+from proofmark.launch.service.contract import ServiceError, Task, View
+from proofmark.launch.service.gathering import Gathered
 from proofmark.launch.service.platform import NodeVariables, Place
-from proofmark.launch.service.ticket import filled
-from proofmark.launch.service.transfer import packed
+from proofmark.launch.service.ticket import Manifest, filled
+from proofmark.launch.service.transfer import Brought, packed
 from tests.services import program
 
 OTHERS = NodeVariables(node="RANK", nodes="WORLD_SIZE", devices="NPROC_PER_NODE", master="MASTER_ADDR")
@@ -161,6 +162,18 @@ def test_one_answer_that_cannot_be_read_ends_no_training(monkeypatch: pytest.Mon
     with pytest.raises(ServiceError, match="looking at job j: the service sent an invalid answer") as caught:
         service.look("j")
     assert caught.value.transient
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["with what its nodes left", "without"])
+@pytest.mark.parametrize("independent", [True, False], ids=["servers", "one training"])
+def test_a_job_that_was_ended_is_no_fault_of_its_nodes(left: bool, independent: bool) -> None:
+    """The platform does so at the job's limit: by what its nodes and ranks say, they were killed."""
+    tasks = [Task(f"worker-{node}", 137) for node in (0, 1)]
+    manifest = Manifest(job="j", code=143, began=1.0, ended=2.0, files={}, host={})
+    gathered = Gathered(Brought({0: manifest, 1: manifest} if left else {}), tasks, 2, independent)
+    running: Any = types.SimpleNamespace(id="j", last_lines=lambda task: "")
+    lost = list(gathered.lost(running, View("Terminated", "stopped", tasks, message="at its limit")))
+    assert lost == [(None, "the service ended job j: Terminated, at its limit")]
 
 
 def test_without_the_clients_one_line_says_how_to_get_them() -> None:

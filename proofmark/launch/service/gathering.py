@@ -49,6 +49,9 @@ class Gathered:
             yield from ((node, f"{self.name(node)}: {why}") for node, why in self.brought.wrong.items())
             yield from self._failed_well()
             return
+        if view.state == "stopped":  # what its nodes came to follows from that
+            yield None, _ended_by_the_service(running, view)
+            return
         if any(manifest.code for manifest in self.brought.manifests.values()):
             if self.independent:
                 yield from self._failed_well()
@@ -59,13 +62,17 @@ class Gathered:
             node = self.tasks.index(task)
             yield node, f"{task.name} ended with exit code {task.code}{f': {said}' if said else ''}"
         if not any(task.code for task in self.tasks):
-            yield None, f"the service ended job {running.id}: {view.phase}{f', {view.message}' if view.message else ''}"
+            yield None, _ended_by_the_service(running, view)
 
     def _failed_well(self) -> Iterator[tuple[int | None, str]]:
         """Servers whose agent failed: the run's own logs are the first one's."""
         for node, manifest in self.brought.manifests.items():
             if manifest.code:
                 yield node, f"{self.name(node)}: its agent ended with exit code {manifest.code}"
+
+
+def _ended_by_the_service(running: RunningJob, view: View) -> str:
+    return f"the service ended job {running.id}: {view.phase}{f', {view.message}' if view.message else ''}"
 
 
 def gather(running: RunningJob, view: View, prefix: str, nodes: int, leaves: Sequence[str]) -> Gathered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from itertools import chain
@@ -49,6 +50,9 @@ OUTLIVED = (
     "(`auto_stop`): put a new one into {} before it ends, or the job can be neither followed nor ended from here"
 )
 
+LIMIT = "the platform ends a job that has run for {} h (`auto_stop`)"
+STOPPED = "as somebody asked for, or as it had run for {} h (`auto_stop`)"
+
 OF_CARDS, OF_PROCESSOR = ("npuUtil", "gpuUtil"), ("cpuUsage",)
 """The platform's metrics in percent."""
 
@@ -72,7 +76,8 @@ class ModelArts(Service):
         known = partial(keys_for, cloud)
         self._clients = Access(who, lambda each: (each, modelarts_client(cloud, each)), known)
         self._obs = Buckets(Access(who, partial(Obs, cloud), known))
-        self.notes = [OUTLIVED.format(cloud.auto_stop, credentials_file())] if who.token else []
+        outlived = [OUTLIVED.format(cloud.auto_stop, credentials_file())] if who.token else []
+        self.notes = [*outlived, LIMIT.format(cloud.auto_stop)]
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
         self._from_bucket = set[str]()
         """Logs of which all that is here came from the bucket, by this session; others may begin with a preview."""
@@ -141,7 +146,8 @@ class ModelArts(Service):
     def look(self, identifier: str) -> View:
         """A job's phase, tasks and times."""
         what, method = f"looking at job {identifier}", "show_training_job_details"
-        return self._job(what, method, "ShowTrainingJobDetails", training_job_id=identifier).view()
+        view = self._job(what, method, "ShowTrainingJobDetails", training_job_id=identifier).view()
+        return replace(view, message=STOPPED.format(self._cloud.auto_stop)) if view.state == "stopped" else view
 
     def log(self, at: AtService, task: Task, since: int) -> LogPart:
         """A task's log from a position on, from the bucket; before it is there, from the service's preview, which has
