@@ -116,5 +116,10 @@ def test_what_cannot_be_is_told_in_one_line(there: There, stand_in: StandIn, mon
         there.house.run("--cloud-config", str(there.bench.file)), "--cloud-config is for --launcher modelarts"
     )
     one_line_answer(there.house.run("--launcher", "modelarts"), "needs --cloud-config FILE")
+    directory = str(there.house.root)
+    given = there.run("--resume", directory, "--data-dir", directory)
+    none = "nodes of --launcher modelarts have no directory of this machine"
+    one_line_answer(given, f"--resume: {none}")
+    assert f"--data-dir: {none}: theirs is `data_url` in" in given.output
     looked = there.run("--preflight-only")
     assert looked.code == 0 and "can be asked for" in looked.output and not stand_in.jobs, looked.output

@@ -170,6 +170,9 @@ class Service(ABC):
     data_dir: str | None = None
     """What stands for the published data's directory in a spec; None where there is none."""
 
+    data_from: str = "in its settings"
+    """Where a user says where that data lies, for messages."""
+
     environment: Mapping[str, str] = {}
     """Variables of all that runs on its nodes."""
 

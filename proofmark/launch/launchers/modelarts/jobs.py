@@ -60,6 +60,8 @@ OF_CARDS, OF_PROCESSOR = ("npuUtil", "gpuUtil"), ("cpuUsage",)
 class ModelArts(Service):
     """One project's jobs."""
 
+    data_from = "`data_url` in the file of --cloud-config"
+
     def __init__(self, cloud: Cloud, home: Path | None) -> None:
         """Prepare; nothing is asked yet.
 
