@@ -15,6 +15,8 @@ from proofmark.launch.service.contract import Service, ServiceError, State, View
 from proofmark.launch.service.creation import in_doubt
 from proofmark.launch.service.gathering import gather
 from proofmark.launch.service.running import RunningJob
+from proofmark.launch.service.ticket import home_of
+from proofmark.launch.service.transfer import is_home
 from proofmark.process.lifetime import end_marked
 
 LEAVING = 15.0
@@ -175,9 +177,12 @@ class ReattachedAtService(Reattached):
             ServiceError: it or its results can't be asked for.
             OSError: they can't be written here.
         """
-        settled = self._written() in ("running", "succeeded") and self._file.session.lives()
-        if settled:
+        if self._written() in ("running", "succeeded") and self._file.session.lives():
+            if self._file.status == "running" and not self._file.hosts:
+                return f"its session, {self._leader}, has yet to hand it over"
             return super().fetch(leaves)
+        if self._is_home(leaves):
+            return None
         if (running := self._running()) is None:
             return "its service has no such job"
         view = running.look()
@@ -190,17 +195,24 @@ class ReattachedAtService(Reattached):
         return next(iter(brought.wrong.values()), None if self._deaf is None else str(self._deaf))
 
     def stop(self) -> None:
-        """Have its session end it; if that is gone, has given it up or did not see it end, have the service do so.
+        """Have its session end it; if that is gone, has given it up, did not see it end or does not answer, have the
+        service do so.
 
         Raises:
             ServiceError: it can't be ended, or the service can't be asked.
-            UsageError: its session does not answer; or whether there is such a job is in doubt.
+            UsageError: whether there is such a job is in doubt, or its session, which is to submit it, does not answer.
         """
+        silent = None
         if self._written() == "running":
-            super().stop()
+            try:
+                super().stop()
+            except UsageError as error:  # it hangs, or looks but rarely
+                silent = error
         if self._written() in ("succeeded", "stopped"):
             return
         if (running := self._running()) is None:
+            if silent:
+                raise silent
             if self._file.ended is None and (at := self._file.service):
                 raise UsageError(f"job {self.id}: {in_doubt(at.name)}; nothing was ended: ask again in a minute")
             return
@@ -209,6 +221,12 @@ class ReattachedAtService(Reattached):
             view = running.end()
         self._hear(running, view)
         self._file = self._file.end(ENDS[view.state])
+
+    def _is_home(self, leaves: Sequence[str]) -> bool:
+        """Whether all that its nodes left is here: it may be there no more."""
+        at = self._file.service
+        homes = [home_of(node, self._service.servers is not None) for node in range(at.nodes)] if at else []
+        return at is not None and is_home(Path(self._file.directory), at.name, homes, leaves)
 
     def _running(self) -> RunningJob | None:
         """The job by its id, or else its name; None where it was never created."""

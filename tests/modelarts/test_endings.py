@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from proofmark import jobs
+from proofmark.launch import reattach
 from proofmark.launch.job_file import read_job
 from proofmark.launch.service import creation, handle, running
 from proofmark.launch.service.handle import ServiceHandle
@@ -55,6 +57,38 @@ def test_a_job_said_to_have_failed_that_runs_is_ended(
     job._file.end("failed")
     stop_by_id(bench, job, capsys)
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_a_job_whose_session_does_not_answer_is_ended(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was stopped itself, say, or looks at its job but rarely."""
+    stand_in.held = "Running"
+    monkeypatch.setattr(reattach, "PATIENCE", 0.1)
+    monkeypatch.setattr(ServiceHandle, "_heed", lambda self: None)
+    job = bench.submit()
+    bench.until(lambda: job._file.service and job._file.service.id, "id in the journal")
+    stop_by_id(bench, job, capsys)
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+    assert bench.end(job) == "failed" and len(reasons(job)) == 1
+
+
+def test_a_session_that_does_not_answer_before_there_is_a_job(
+    bench: Bench,
+    sending: tuple[threading.Event, threading.Event],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It heeds that later. Until then nothing has come home."""
+    monkeypatch.setattr(reattach, "PATIENCE", 0.1)
+    job = bench.submit()
+    assert sending[0].wait(PATIENCE)
+    assert jobs.main(["--cache-dir", str(bench.cache), "stop", job.id]) == 4
+    assert f"job {job.id}: its session, process {os.getpid()}, has not ended it" in capsys.readouterr().err
+    assert jobs.main(["--cache-dir", str(bench.cache), "fetch", job.id]) == 1
+    assert f"its session, process {os.getpid()}, has yet to hand it over" in capsys.readouterr().err
+    sending[1].set()
+    assert bench.end(job) == "failed" and reasons(job) == [f"job {job.id} was stopped by its id"]
 
 
 def lagging(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, times: int) -> None:

@@ -489,7 +489,41 @@ def test_what_a_job_left_whose_session_crashed_comes_home(bench: Bench, stand_in
     assert (home / "noderank1/rank1.log").read_text() == "rank 1\n"
     deleted_node = key_of(list(stand_in.jobs.values())[-1], "noderank0/manifest.json")
     bench.buckets.remove(deleted_node)
+    assert again.fetch(LEAVES) is None, "it is all here"
+    (home / "noderank0/manifest.json").unlink()
     assert again.fetch(LEAVES) == f"{BUCKET}/{deleted_node} is missing"
+
+
+def test_a_log_comes_into_its_place_as_a_whole(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who follows it would take how long it is in coming for how long something took."""
+    replay(bench, stand_in)
+    there, plain = [], Obs.fetch
+
+    def half(self: Obs, key: str, path: Path) -> None:
+        path.write_bytes(b"ra")
+        there.extend(each for each in path.parent.glob("rank*.log") if len(each.read_bytes()) < len(b"rank 0\n"))
+        plain(self, key, path)
+
+    monkeypatch.setattr(Obs, "fetch", half)
+    status, handle = bench.run()
+    assert status == "succeeded" and not there, reasons(handle)
+    assert not list(handle._job.directory.rglob("*.arriving"))
+
+
+def test_what_is_here_is_not_replaced_by_what_its_node_did_not_leave(bench: Bench, stand_in: StandIn) -> None:
+    replay(bench, stand_in)
+    _, handle = bench.run()
+    home, job = handle._job.directory, list(stand_in.jobs.values())[-1]
+    bench.buckets.write(key_of(job, "noderank0/rank0.log"), b"RANK 0\n")
+    (home / "noderank1/rank1.log").unlink()
+    before = {path: path.read_bytes() for path in home.glob("noderank*/*")}
+    handle._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+    again = reattach(index_in(str(bench.cache)), handle.id)
+    assert "noderank0/rank0.log: it is not what its node left there" in str(again.fetch(LEAVES))
+    after = {path: path.read_bytes() for path in home.glob("noderank*/*")}
+    assert after == before | {home / "noderank1/rank1.log": b"rank 1\n"}
 
 
 def test_what_had_no_room_here_comes_home_by_its_id(
@@ -507,6 +541,7 @@ def test_what_had_no_room_here_comes_home_by_its_id(
     assert not (home / "noderank1/rank1.log").exists()
     assert jobs.main(fetch) == 0 and capsys.readouterr().out == f"{handle.id}  is in {home}\n"
     assert (home / "noderank1/rank1.log").read_text() == "rank 1\n"
+    shutil.rmtree(home / "noderank0")
     bench.buckets.remove(key_of(list(stand_in.jobs.values())[-1], "noderank0/manifest.json"))
     assert jobs.main(fetch) == 1 and "noderank0/manifest.json is missing" in capsys.readouterr().err
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,9 @@ EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 LARGEST_MANIFEST, LARGEST_FILE, LARGEST_JOB = 64 << 20, 1 << 30, 64 << 30
 """Bytes that come home at most: of a node's manifest, of any other file, of all that a job's nodes left."""
+
+ARRIVING = ".arriving"
+"""How the name of a file ends that has not been compared yet."""
 
 COARSE = 1.0
 """Seconds to which a store tells times."""
@@ -102,24 +106,29 @@ class Results:
     def _node(
         self, listed: Mapping[str, Stored], home: str, leaves: Sequence[str], folder: Path, brought: Brought
     ) -> Manifest:
-        manifest = self._manifest(listed, f"{home}/{MANIFEST}", folder)
-        brought.others.pop(f"{home}/{MANIFEST}", None)
-        for name, left in manifest.files.items():
-            key = f"{home}/{name}"
-            if not goes_home(name, leaves):
-                raise _Wrong(f"{self._prefix}{key}: the job leaves no file of that name")
-            self._check(listed, key, left)
-            self._fetch(key, folder)
-            if _sha256(folder / key) != left.sha256:
-                raise _Wrong(f"{self._prefix}{key}: it is not what its node left there")
-            brought.others.pop(key, None)
+        with _arriving(folder / home / MANIFEST) as path:  # in its place last: where that is, all else is
+            manifest = self._manifest(listed, f"{home}/{MANIFEST}", path)
+            brought.others.pop(f"{home}/{MANIFEST}", None)
+            for name, left in manifest.files.items():
+                key = f"{home}/{name}"
+                if not goes_home(name, leaves):
+                    raise _Wrong(f"{self._prefix}{key}: the job leaves no file of that name")
+                self._check(listed, key, left)
+                self._bring(key, left, folder / key)
+                brought.others.pop(key, None)
         return manifest
 
-    def _manifest(self, listed: Mapping[str, Stored], key: str, folder: Path) -> Manifest:
+    def _bring(self, key: str, left: LeftFile, path: Path) -> None:
+        with _arriving(path) as arriving:
+            self._fetch(key, arriving)
+            if _sha256(arriving) != left.sha256:
+                raise _Wrong(f"{self._prefix}{key}: it is not what its node left there")
+
+    def _manifest(self, listed: Mapping[str, Stored], key: str, path: Path) -> Manifest:
         self._check(listed, key, None)
-        self._fetch(key, folder)
+        self._fetch(key, path)
         try:
-            manifest = read_wire(folder / key, Manifest)
+            manifest = read_wire(path, Manifest)
         except ValueError as error:
             raise _Wrong(f"{self._prefix}{key}: {error}") from None
         if manifest.job != self._job:
@@ -139,13 +148,40 @@ class Results:
         if older := is_stale(stored, self._created):
             raise _Wrong(f"{self._prefix}{key} {older}")
 
-    def _fetch(self, key: str, folder: Path) -> None:
-        path = folder / key
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def _fetch(self, key: str, path: Path) -> None:
         try:
             self._patience.ask(lambda: self._store.fetch(f"{self._prefix}{key}", path))
         except ServiceError as error:
             raise _Wrong(str(error)) from None
+
+
+@contextlib.contextmanager
+def _arriving(path: Path) -> Iterator[Path]:
+    """Where a file is to be had first: it takes its place once it was looked at. Until then what was here stays, and
+    whoever follows the file, as a session does rank 0's log, takes the time of no download for the training's."""
+    arriving = path.with_name(f"{path.name}{ARRIVING}")
+    arriving.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield arriving
+        arriving.replace(path)
+    finally:
+        arriving.unlink(missing_ok=True)
+
+
+def is_home(folder: Path, job: str, homes: Sequence[str], leaves: Sequence[str]) -> bool:
+    """Whether all that a job's nodes left has come home, by manifests that did."""
+    return all(_has_all(folder / home, job, leaves) for home in homes)
+
+
+def _has_all(home: Path, job: str, leaves: Sequence[str]) -> bool:
+    try:
+        manifest = read_wire(home / MANIFEST, Manifest)
+        files = manifest.files.items()
+        return manifest.job == job and all(
+            goes_home(name, leaves) and _sha256(home / name) == left.sha256 for name, left in files
+        )
+    except (OSError, ValueError):
+        return False
 
 
 def _sha256(path: Path) -> str:
