@@ -33,6 +33,7 @@ from proofmark.launch.launchers.modelarts.credentials import Credentials, find_c
 from proofmark.launch.launchers.modelarts.in_job import VARIABLES
 from proofmark.launch.launchers.modelarts.jobs import ModelArts
 from proofmark.launch.launchers.modelarts.obs import Obs, _moment
+from proofmark.launch.launchers.modelarts.train_result_info import Measured
 from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import ServiceError, Task, View
 from proofmark.launch.service.gathering import Gathered
@@ -174,6 +175,27 @@ def test_a_job_that_was_ended_is_no_fault_of_its_nodes(left: bool, independent: 
     running: Any = types.SimpleNamespace(id="j", last_lines=lambda task: "")
     lost = list(gathered.lost(running, View("Terminated", "stopped", tasks, message="at its limit")))
     assert lost == [(None, "the service ended job j: Terminated, at its limit")]
+
+
+@pytest.mark.parametrize("independent", [True, False], ids=["servers", "one training"])
+def test_times_are_those_of_one_clock(independent: bool) -> None:
+    """The second node's shows five minutes more."""
+
+    def manifest(ahead: float) -> Manifest:
+        return Manifest(job="j", code=0, began=10.0 + ahead, ended=20.0 + ahead, files={}, host={})
+
+    brought = Brought({0: manifest(0.0), 1: manifest(300.0)})
+    facts = Gathered(brought, [], 2, independent).facts()
+    assert (facts["started"], facts["ended"]) == (10.0, 20.0)
+    servers = [{"started": 10.0, "ended": 20.0}, {"started": 310.0, "ended": 320.0}]
+    assert facts.get("servers") == (servers if independent else None)
+    results = [
+        result(0, node=0, began=11.0, ended=19.0),
+        result(1, node=0 if independent else 1, began=311.0, ended=319.0),
+    ]
+    ended: Any = None
+    measured = Measured(ended, "sum", [], results, None, "")
+    assert (measured.began, measured.trained) == (11.0, 319.0 if independent else 19.0)
 
 
 def test_without_the_clients_one_line_says_how_to_get_them() -> None:

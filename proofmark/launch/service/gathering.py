@@ -8,6 +8,7 @@ from typing import Any
 
 from proofmark.launch.service.contract import Task, View
 from proofmark.launch.service.running import RunningJob
+from proofmark.launch.service.ticket import Manifest
 from proofmark.launch.service.transfer import Brought
 
 ENDED_BY_OTHERS = (None, 0, 128 + 9, 128 + 15)
@@ -24,12 +25,15 @@ class Gathered:
     independent: bool
 
     def facts(self) -> dict[str, Any]:
-        """Of each node of the run, by the first one's clock when its agents began and when they had ended."""
-        own = {node: manifest for node, manifest in self.brought.manifests.items() if not self.independent or node == 0}
+        """What each node of the run says of its host; when the first one's agent began and had ended, by its clock, as
+        all end together; of independent servers that of each, by its own."""
+        all_of_them = self.brought.manifests
+        own = {node: manifest for node, manifest in all_of_them.items() if not self.independent or node == 0}
         found: dict[str, Any] = {"hosts": [self._host(node) for node in sorted(own)]}
         if own:
-            found["started"] = own[min(own)].began
-            found["ended"] = max(manifest.ended for manifest in own.values())
+            found |= _times_of(own[min(own)])
+        if self.independent:
+            found["servers"] = [_times_of(all_of_them.get(node)) for node in range(self.nodes)]
         return found
 
     def _host(self, node: int) -> dict[str, Any]:
@@ -69,6 +73,10 @@ class Gathered:
         for node, manifest in self.brought.manifests.items():
             if manifest.code:
                 yield node, f"{self.name(node)}: its agent ended with exit code {manifest.code}"
+
+
+def _times_of(manifest: Manifest | None) -> dict[str, float]:
+    return {"started": manifest.began, "ended": manifest.ended} if manifest else {}
 
 
 def _ended_by_the_service(running: RunningJob, view: View) -> str:

@@ -131,14 +131,20 @@ def _rounds(
         kept += [log.isolation for log in ranks if log.isolation]
         damaged += _damaged(f"round{number}", ranks)
         servers = []
-        for home in _further_servers(run):
-            own = {**(end or {}), **ALONE}
+        for node, home in enumerate(_further_servers(run), 1):
+            own = {**(end or {}), **ALONE, **_times_of(end, node)}
             server, logs = collect_run(run_dir / f"round{number}" / home, event, own, nnodes, config)
             servers.append(_of_task(server, logs, task))
             kept += [log.isolation for log in logs if log.isolation]
             damaged += _damaged(f"round{number}/{home}", logs)
         runs.append(run.model_copy(update={"servers": tuple(servers)}))
     return runs, [*sound, *broken], kept, damaged
+
+
+def _times_of(end: Event | None, server: int) -> Event:
+    """When an independent server's agent began and had ended, by its own clock; nothing in older logs."""
+    servers: Sequence[Event] = (end or {}).get("servers", ())
+    return servers[server] if server < len(servers) else {}
 
 
 def _task(run: SeedRun, ranks: Sequence[RankLog]) -> dict[str, Any]:

@@ -63,6 +63,11 @@ class _Least(Fields):
     least: Seconds
 
 
+class _Served(Fields):
+    started: NotRequired[Moment]
+    ended: NotRequired[Moment]
+
+
 class _RoundEnd(Typed):
     round: Count
     status: Text
@@ -73,6 +78,7 @@ class _RoundEnd(Typed):
     caches_cleared: NotRequired[bool | None]
     watched: NotRequired[_Least]
     ended: NotRequired[Moment | None]
+    servers: NotRequired[list[_Served]]
     logs: NotRequired[dict[Text, Text]]
     instances: NotRequired[Annotated[dict[str, Any], part(Instances)] | None]
 

@@ -416,6 +416,40 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     assert [what.split("/")[:3] for what in _damaged_agents(tmp_path)] == [["round1", "server2", "noderank0"]]
 
 
+@pytest.mark.parametrize(
+    "servers, expected",
+    [
+        ([{"started": 0.0, "ended": 50.0}, {"started": -100.0, "ended": 400.0}, {}], [(250.0, 500.0), (150.0, 50.0)]),
+        ([], [(150.0, 50.0), (150.0, 50.0)]),
+    ],
+    ids=["as they tell", "an older log"],
+)
+def test_a_servers_times_are_by_its_own_clock(
+    tmp_path: Path, servers: list[dict[str, float]], expected: list[tuple[float, float]]
+) -> None:
+    """The first one's are the run's own. Each began when it had its image, and shows another time."""
+    began = 1_800_000_000.0
+    served = {"mode": "per_server_mean", "throughputs": [1.0] * 3, "accuracies": [1.0] * 3}
+    served |= {"throughput": 1.0, "accuracy": 1.0}
+    for home in ("", "server1/", "server2/"):
+        folder = tmp_path / f"round1/{home}noderank0"
+        folder.mkdir(parents=True)
+        ready = {"event": "init_end", "time": began + 150, "clock": 1}
+        (folder / "rank0.jsonl").write_text(json.dumps(ready) + "\n")
+    end = {"started": began, "ended": began + 50, "instances": served}
+    if servers:
+        end["servers"] = [{name: began + shown for name, shown in each.items()} for each in servers]
+    session = EventLog(tmp_path / "events.jsonl")
+    session.write("round_begin", round=1, seed=1)
+    session.write("round_end", round=1, status="succeeded", **end)
+    session.close()
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", TASK, {"precision": "fp32"})
+    events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
+    (run,), *_ = _rounds(tmp_path, events, 1, config)
+    assert (run.init_seconds, run.e2e_seconds) == (150.0, 50.0)
+    assert [(server.init_seconds, server.e2e_seconds) for server in run.servers] == expected
+
+
 SAID: dict[str, dict[str, Any]] = {
     "dataset": {"name": "corners", "sha256": "d" * 64, "items": 100, "validation_items": 50},
     "model": {"parameters": 196},

@@ -43,13 +43,14 @@ class Measured:
 
     @property
     def began(self) -> float | None:
-        """When the first rank began to train, seconds since the epoch by its node's clock."""
-        return min((result.began for result in self.results), default=None)
+        """When the first rank began to train, seconds since the epoch by the clock of the first node, or of its own
+        server."""
+        return min((result.began for result in self.results if not result.node), default=None)
 
     @property
     def trained(self) -> float | None:
-        """When the last rank had."""
-        return max((result.ended for result in self.results), default=None)
+        """When the last rank had, alike: ranks of one training end together, and nodes' clocks differ."""
+        return max((result.ended for result in self.results if not result.node), default=None)
 
     def seconds(self) -> dict[str, float | None]:
         """In the queue, preparing, in the job, and from the submission until all had come home."""
