@@ -150,18 +150,35 @@ def test_a_job_as_the_service_shows_it() -> None:
             wire.read(content, wire.Job, "a job")
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b'{"metadata": {"id": "../x"}}', TypeError("of their client's")])
-def test_one_answer_that_cannot_be_read_ends_no_training(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
-    def asked(*_: object, **given: object) -> tuple[int, bytes]:
+def answering(answer: object) -> Any:
+    """A service whose clients are handed the same answer each time, or raise it."""
+
+    def ask(_: object) -> Any:
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, bytes)
-        return 200, answer
+        return types.SimpleNamespace(status_code=200, raw_content=answer)
 
-    service = ModelArts.__new__(ModelArts)
-    monkeypatch.setattr(service, "_asked", asked)
+    service: Any = ModelArts.__new__(ModelArts)
+    requests = ("ShowTrainingJobDetailsRequest", "ListTrainingJobsRequest", "ShowTrainingJobLogsPreviewRequest")
+    service._theirs = types.SimpleNamespace(**dict.fromkeys(requests, dict))
+    service._clients = types.SimpleNamespace(ask=ask)
+    service._cloud = types.SimpleNamespace(workspace_id="0")
+    return service
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b'{"metadata": {"id": "../x"}}', TypeError("of their client's")])
+def test_one_answer_that_cannot_be_read_ends_no_training(answer: object) -> None:
     with pytest.raises(ServiceError, match="looking at job j: the service sent an invalid answer") as caught:
-        service.look("j")
+        answering(answer).look("j")
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize(
+    "request_for", [lambda s: s.find("n"), lambda s: s._previewed(types.SimpleNamespace(id="j"), Task("worker-0"), 0)]
+)
+def test_what_their_client_raises_as_it_reads_may_be_read_at_the_next_try(request_for: Callable[[Any], object]) -> None:
+    with pytest.raises(ServiceError, match="the service sent an invalid answer: ValueError") as caught:
+        request_for(answering(ValueError("of their client's")))
     assert caught.value.transient
 
 

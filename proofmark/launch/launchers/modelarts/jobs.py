@@ -236,18 +236,18 @@ class ModelArts(Service):
         return None, f"the platform has measured no {' or '.join(names)}: its metrics are means of whole minutes"
 
     def _asked(self, what: str, method: str, kind: str, **fields: Any) -> tuple[int, bytes]:
-        """Status and content of an answer."""
+        """Status and content of an answer. One that can't be read is one that was lost: the next may be whole."""
         request = getattr(self._theirs, f"{kind}Request")(**fields)
-        answer = self._clients.ask(lambda each: asked(what, each[0], lambda: getattr(each[1], method)(request)))
-        return answer.status_code, answer.raw_content
-
-    def _job(self, what: str, method: str, kind: str, **fields: Any) -> wire.Job:
-        """What is said of a job. An answer that can't be read is one that was lost: the next may be whole."""
         try:
-            content = self._asked(what, method, kind, **fields)[1]
+            answer = self._clients.ask(lambda each: asked(what, each[0], lambda: getattr(each[1], method)(request)))
         except (TypeError, ValueError) as error:  # their client reads an answer before it hands it out
             invalid = f"{what}: the service sent an invalid answer: {type(error).__name__}"
             raise ServiceError(invalid, transient=True) from None
+        return answer.status_code, answer.raw_content
+
+    def _job(self, what: str, method: str, kind: str, **fields: Any) -> wire.Job:
+        """What is said of a job, which may be read at the next try where it can't be now."""
+        content = self._asked(what, method, kind, **fields)[1]
         try:
             return wire.read(content, wire.Job, what)
         except ServiceError as error:
