@@ -325,6 +325,17 @@ def test_whose_utilisation_it_is(
     assert expected is None or any(expected in reason for reason in block["reasons"].values())
 
 
+@pytest.mark.parametrize("faults, expected", [([503, DROP], 0.5), ([400], None)], ids=["for now", "for good"])
+def test_metrics_that_are_refused(
+    bench: Bench, stand_in: StandIn, faults: list[int | str], expected: float | None
+) -> None:
+    replay(bench, stand_in)
+    stand_in.faults["metrics"].extend(faults)
+    status, handle = bench.run()
+    assert status == "succeeded" and handle.facts()["instances"]["utilisation"] == expected, reasons(handle)
+    assert stand_in.asked["metrics"] >= len(faults) and not stand_in.faults["metrics"]
+
+
 def key_of(job: PlatformJob, name: str) -> str:
     prefix: str = job.body["algorithm"]["outputs"][0]["remote"]["obs"]["obs_url"]
     return prefix.removeprefix(f"/{BUCKET}/") + name

@@ -32,6 +32,7 @@ from proofmark.launch.service.contract import (
     Timing,
     View,
 )
+from proofmark.launch.service.patience import Patience
 from proofmark.launch.service.ticket import DATA, home_of
 from proofmark.launch.service.transfer import is_stale
 
@@ -44,6 +45,9 @@ UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 
 NOTHING_YET = 204
 ENDED_ALREADY = ("Completed", "Failed", "Abnormal", "Terminated", "Terminating")
+
+METRICS = 30.0
+"""Seconds that metrics are asked for again: no run fails for lack of them."""
 
 OUTLIVED = (
     "WARNING the access key is a temporary one, and has to be good for longer than the job, which may run for {} h "
@@ -221,12 +225,10 @@ class ModelArts(Service):
         without cards alone."""
         names = OF_PROCESSOR if self._cloud.cards_of_node == 0 else OF_CARDS
         seen: dict[str, list[float]] = {}
+        patience = Patience(Timing(self.timing.poll, min(self.timing.budget, METRICS)))
         for task in ended.view.tasks:
-            what = f"metrics of {task.name}"
-            method, kind = "show_training_job_metrics", "ShowTrainingJobMetrics"
             try:
-                status, content = self._asked(what, method, kind, training_job_id=ended.at.id, task_id=task.name)
-                metrics = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
+                metrics = patience.ask(partial(self._metrics, ended.at, task))
             except ServiceError as error:
                 return None, str(error)
             for each in metrics.metrics or ():
@@ -234,6 +236,12 @@ class ModelArts(Service):
         if values := [value for name in names for value in seen.get(name, ())]:
             return fmean(values) / 100, ""
         return None, f"the platform has measured no {' or '.join(names)}: its metrics are means of whole minutes"
+
+    def _metrics(self, at: AtService, task: Task) -> wire.Metrics:
+        what = f"metrics of {task.name}"
+        method, kind = "show_training_job_metrics", "ShowTrainingJobMetrics"
+        status, content = self._asked(what, method, kind, training_job_id=at.id, task_id=task.name)
+        return wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
 
     def _asked(self, what: str, method: str, kind: str, **fields: Any) -> tuple[int, bytes]:
         """Status and content of an answer. One that can't be read is one that was lost: the next may be whole."""
