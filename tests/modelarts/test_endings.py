@@ -13,7 +13,9 @@ from proofmark import jobs
 from proofmark.launch import reattach
 from proofmark.launch.job_file import read_job
 from proofmark.launch.service import creation, handle, running
+from proofmark.launch.service.contract import ServiceError
 from proofmark.launch.service.handle import ServiceHandle
+from proofmark.launch.service.transfer import Results
 from tests.modelarts.bench import Bench, reasons
 from tests.modelarts.stand_in import StandIn
 from tests.waiting import PATIENCE
@@ -267,3 +269,23 @@ def test_who_stops_while_results_come_home_is_told_how_to_have_them(
     assert f"has ended, and not all of its results were here; `python -m proofmark.jobs fetch {job.id}`" in left
     goes_on.set()
     bench.end(job)
+
+
+def test_who_stops_in_an_outage_while_results_come_home_is_told_how_to_have_them(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting for the next try is over at once, and so is the job's thread."""
+    asked = threading.Event()
+
+    def unreachable(*_: object) -> None:
+        asked.set()
+        raise ServiceError("503", transient=True)
+
+    monkeypatch.setattr(Results, "bring_home", lambda self, *_: self._patience.ask(unreachable))
+    stand_in.fate = "Completed"
+    job = bench.submit(poll=[60, 60])
+    assert asked.wait(PATIENCE)
+    job.stop()
+    (left,) = reasons(job)
+    assert job.status() == "failed" and f"WARNING {left}" in job.news()
+    assert f"has ended, and not all of its results were here; `python -m proofmark.jobs fetch {job.id}`" in left

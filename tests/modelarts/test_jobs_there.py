@@ -14,6 +14,7 @@ import pytest
 from proofmark import jobs
 from proofmark.launch.job_file import AtService, index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.launch.launchers.modelarts.train_result_info import Measured
 from proofmark.launch.reattach import reattach
 from proofmark.launch.service import handle as handle_module
 from proofmark.launch.service import transfer
@@ -444,6 +445,17 @@ def test_results_that_are_not_what_they_should_be(
     status, handle = bench.run()
     assert status == "failed"
     assert any(expected in why for why in reasons(handle)), reasons(handle)
+
+
+def test_a_disk_that_is_full_once_the_nodes_files_are_here_is_told_so(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay(bench, stand_in)
+    monkeypatch.setattr(Measured, "save", full)
+    status, handle = bench.run()
+    (why,) = reasons(handle)
+    assert status == "failed" and "No space left on device" in why
+    assert why.endswith(f"what the nodes of job {list(stand_in.jobs)[-1]} left is here all the same")
 
 
 @pytest.mark.parametrize("limit, key", [("MANIFEST", "noderank0/manifest.json"), ("FILE", "agent.log"), ("JOB", "")])

@@ -103,10 +103,8 @@ class ServiceHandle(Handle):
                 self._abandon(time.monotonic() - began)
 
     def _abandon(self, waited: float) -> None:
-        left = f"has not ended in {waited:.0f} s; {self._way_out}"
-        if self._at.id and not self._may_run:
-            left = f"has ended, and not all of its results were here; {self._way_home}"
-        self._warn(f"job {self._called} {left}")
+        left = f"job {self._called} has not ended in {waited:.0f} s; {self._way_out}"
+        self._warn(self._not_home if self._at.id and not self._may_run else left)
 
     def facts(self) -> dict[str, Any]:
         """Of each node what it said of itself; the nodes that were lost; what the service's own results say."""
@@ -124,13 +122,18 @@ class ServiceHandle(Handle):
     def _way_home(self) -> str:
         return f"`python -m proofmark.jobs fetch {self._file.id}` brings home what it left"
 
+    @property
+    def _not_home(self) -> str:
+        return f"job {self._called} has ended, and not all of its results were here; {self._way_home}"
+
     def _lead(self) -> None:
         """Its end is written down only if nothing of it can run any more: whoever finds it lost asks the service."""
         status: Status = "failed"
         try:
             status = self._run()
         except Stopped:
-            pass  # before there was a job
+            if self._at.id:  # while its results came home; else before there was a job
+                self._warn(self._not_home)
         except Exception as error:  # noqa: BLE001 (it would be lost)
             self._lose(None, _text_of(error))
         if self._may_run:
@@ -262,8 +265,18 @@ class ServiceHandle(Handle):
             self._lose(node, why)
         if view.state != "succeeded" or self._lost:
             return "failed"
+        ended = self._ended(gathered, view)
+        try:
+            concluded = running.patience.ask(lambda: self._service.conclude(ended))
+        except (ServiceError, OSError) as error:
+            self._lose(None, f"{_text_of(error)}; what the nodes of job {running.id} left is here all the same")
+            return "failed"
+        self._facts = {**self._facts, **concluded}
+        return "succeeded"
+
+    def _ended(self, gathered: Gathered, view: View) -> Ended:
         scale = self._setup.described.scale
-        ended = Ended(
+        return Ended(
             at=self._at,
             view=view,
             folder=self._job.directory,
@@ -273,9 +286,6 @@ class ServiceHandle(Handle):
             brought=wall_clock.now(),
             listed=gathered.brought.others,
         )
-        concluded = running.patience.ask(lambda: self._service.conclude(ended))
-        self._facts = {**self._facts, **concluded}
-        return "succeeded"
 
     def _take(self, gathered: Gathered) -> None:
         self._facts = {**self._facts, **gathered.facts()}
