@@ -143,7 +143,7 @@ def test_a_job_as_the_service_shows_it() -> None:
         "a job",
     )
     view = job.view()
-    assert [task.name for task in view.tasks] == ["worker-9", "worker-10"] and view.restarts == 3
+    assert [task.name for task in view.tasks] == ["worker-9", "worker-10"] and view.restarts == 1
     assert (view.created, view.started, view.state) == (1.0, 2.5, "running")
     for content in (b"", b"{", b'{"metadata": {"id": "../x"}}', b"[]"):
         with pytest.raises(ServiceError, match="a job: the service sent an invalid answer"):

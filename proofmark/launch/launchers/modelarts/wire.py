@@ -42,6 +42,8 @@ class _TaskStatus(_Answer):
 
 
 class _Record(_Answer):
+    """From one beginning of its nodes to their end, and what was done where that was none: mostly, begin anew."""
+
     recover_records: list[object] | None = None
 
 
@@ -73,7 +75,7 @@ class Job(_Answer):
             created=_seconds(self.metadata.create_time),
             started=_seconds(status.start_time),
             seconds=_seconds(status.duration),
-            restarts=max(0, len(records) - 1) + sum(len(each.recover_records or ()) for each in records),
+            restarts=max(0, len(records) - 1, sum(bool(each.recover_records) for each in records)),
         )
 
 
