@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from proofmark.launch.service import handle, running
 from proofmark.launch.service.handle import ServiceHandle
 from tests.modelarts.bench import Bench, reasons
 from tests.modelarts.stand_in import StandIn
@@ -41,6 +44,25 @@ def test_an_outage_that_lasts_beyond_a_jobs_own_end_is_its_end(bench: Bench, sta
     stand_in.faults["look"].clear()
     assert bench.end(job) == "failed" and "503" in reasons(job)[0]
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_a_job_that_its_service_shows_a_little_late_is_followed(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.fate = "Failed"
+    stand_in.faults["look"].extend([400, 404, 400])
+    _, job = bench.run(nnodes=1)
+    assert reasons(job) == [f"the service ended job {stand_in.job.id}: Failed"] and warnings(job) == []
+
+
+def test_a_job_that_its_service_does_not_show_is_given_up(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "LAST_LOOK", 0.3)
+    monkeypatch.setattr(running, "ENDING", 0.3)
+    stand_in.held = "Running"
+    stand_in.faults["look"].extend([400] * 1000)
+    stand_in.faults["stop"].extend([400] * 1000)
+    status, job = bench.run(nnodes=1)
+    assert status == "failed" and "400" in reasons(job)[0] and "may still run" in reasons(job)[-1]
 
 
 def test_a_refusal_ends_the_job_at_once(bench: Bench, stand_in: StandIn) -> None:

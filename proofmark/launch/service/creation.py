@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import time
 
 from proofmark.launch.job_file import AtService
@@ -9,7 +11,17 @@ from proofmark.launch.service.contract import Places, Service, ServiceError, Tim
 from proofmark.launch.service.patience import Patience, Stopped
 
 LAST_LOOK = 15.0
-"""Seconds that a service's search may lag behind what the service has created."""
+"""Seconds that a service's search, or its word of a job, may lag behind what the service has created."""
+
+LONGEST_NAME = 64
+"""Characters that services take."""
+
+
+def name_for(job: str) -> str:
+    """A name at the service for a job of ours that no other has."""
+    readable = re.sub(r"[^A-Za-z0-9-]+", "-", f"proofmark-{job}")
+    tail = f"-{secrets.token_hex(6)}"
+    return readable[: LONGEST_NAME - len(tail)] + tail
 
 
 def in_doubt(name: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -17,16 +15,13 @@ from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import AtService, JobFile, Status
 from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
-from proofmark.launch.service.creation import Creation, in_doubt
+from proofmark.launch.service.creation import LAST_LOOK, Creation, in_doubt, name_for
 from proofmark.launch.service.gathering import Gathered, gather
 from proofmark.launch.service.patience import Patience, Stopped
 from proofmark.launch.service.running import ENDING, RunningJob
 from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Ticket
 from proofmark.launch.service.transfer import send
 from proofmark.process import wall_clock
-
-LONGEST_NAME = 64
-"""Characters that services take."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,7 @@ class ServiceHandle(Handle):
     def __init__(self, setup: ServiceSetup, job: Job) -> None:
         self._setup, self._job, self._service = setup, job, setup.service
         at = AtService(
-            name=_name_for(job),
+            name=name_for(job.name),
             nodes=self._service.servers or job.nnodes,
             leaves=tuple(job.leaves),
             settings=self._service.settings,
@@ -81,7 +76,11 @@ class ServiceHandle(Handle):
         self._deaf = set[type[Exception]]()
         self._may_run = False
         self._thread = threading.Thread(target=self._lead, daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # an interrupt: nobody has it to end it
+            self._stop.set()
+            raise
 
     def status(self) -> Status:
         """The status that the leading thread has noted."""
@@ -213,16 +212,17 @@ class ServiceHandle(Handle):
 
     def _look(self, running: RunningJob, known: bool) -> View:
         """How it is. A `known` job runs on while its service can't say so, and to end it then would lose what was paid
-        for: it is asked for until it must have ended by itself."""
+        for: it is asked for until it must have ended by itself. One that nobody has seen may be shown a little late."""
         began, patient = time.monotonic(), True
         while True:
             try:
                 return running.look(patient)
             except ServiceError as error:
                 vain, life = time.monotonic() - began, self._service.timing.life
-                if not (known and error.transient) or vain > life:
+                late = not known and not error.transient and vain < LAST_LOOK
+                if not late and (not (known and error.transient) or vain > life):
                     raise
-                if patient:
+                if patient and not late:
                     until = f"it is asked for, for up to {life / 3600:g} h"
                     self._news.append(f"WARNING job {running.id}: {error}; it may well run on, and {until}")
                     patient = False
@@ -308,10 +308,3 @@ class ServiceHandle(Handle):
 
 def _text_of(error: Exception) -> str:
     return str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
-
-
-def _name_for(job: Job) -> str:
-    """One that no other job has."""
-    readable = re.sub(r"[^A-Za-z0-9-]+", "-", f"proofmark-{job.name}")
-    tail = f"-{secrets.token_hex(6)}"
-    return readable[: LONGEST_NAME - len(tail)] + tail
