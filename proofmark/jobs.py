@@ -127,7 +127,7 @@ def _logs(job: Reattached, follow: bool) -> int:
             print("".join(c if c.isprintable() or c in "\n\t" else "?" for c in piece.decode("utf-8", "replace")))
         if not added and not (follow and running):
             return 0
-        time.sleep(0.0 if added else 0.5)
+        time.sleep(0.0 if added else job.pace)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,13 @@ class JobFile(BaseModel):
         """Whether somebody other than its session has asked."""
         return (Path(self.directory) / STOP).exists()
 
+    def seconds_since_noted(self) -> float:
+        """Since it was written down last; 0 where that can't be told."""
+        try:
+            return max(0.0, time.time() - self.path.stat().st_mtime)
+        except OSError:
+            return 0.0
+
     def state(self) -> Status:
         """Its status as last noted, but 'lost' if its session is gone without a word, 'unseen' if that is on another
         host."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.errors import UsageError
 from proofmark.launch.job import Handle
-from proofmark.launch.job_file import JobFile, Status, find_job, read_job
+from proofmark.launch.job_file import AtService, JobFile, Status, find_job, read_job
 from proofmark.launch.launchers import ServiceLauncher, find_launcher
 from proofmark.launch.service.contract import Service, ServiceError, State, View
 from proofmark.launch.service.creation import in_doubt
@@ -24,6 +24,12 @@ LEAVING = 15.0
 
 PATIENCE = 60.0
 """Seconds that a session may take to end a job."""
+
+FOLLOWED, ASKED = 0.5, 5.0
+"""Seconds between two looks of who follows a job: at what its session keeps here, or at what its service says."""
+
+SHOWN = 60.0
+"""Seconds in which a service shows a job that it has created, and lets go of a request whose sender is gone."""
 
 
 def reattach(index: Path, identifier: str) -> Reattached:
@@ -57,6 +63,11 @@ class Reattached(Handle):
     def file(self) -> JobFile:
         """The job's file as last read."""
         return self._file
+
+    @property
+    def pace(self) -> float:
+        """Seconds between two looks of who follows it."""
+        return FOLLOWED
 
     @property
     def leaves(self) -> Sequence[str]:
@@ -131,6 +142,11 @@ class ReattachedAtService(Reattached):
         super().__init__(file)
         self._service = service
         self._deaf: ServiceError | OSError | None = None
+
+    @property
+    def pace(self) -> float:
+        """Where its session does not look for it, a service is asked, by all of a project."""
+        return FOLLOWED if self._file.session.lives() else ASKED
 
     def status(self) -> Status:
         """As its session last noted it; if the session is gone, as the service has it. Its logs are fetched too, if
@@ -214,13 +230,27 @@ class ReattachedAtService(Reattached):
             if silent:
                 raise silent
             if self._file.ended is None and (at := self._file.service):
-                raise UsageError(f"job {self.id}: {in_doubt(at.name)}; nothing was ended: ask again in a minute")
+                self._settle(at)
             return
         view = running.look()
         if not view.ended:
             view = running.end()
         self._hear(running, view)
         self._file = self._file.end(ENDS[view.state])
+
+    def _settle(self, at: AtService) -> None:
+        """Write a job as ended down that its service does not have, where it was known to be lost a minute ago.
+
+        Raises:
+            UsageError: it was not, or its session is of another host, and may be about to submit it.
+        """
+        file, is_lost = self._file, self._file.state() == "lost"
+        if is_lost and file.status == "lost" and file.seconds_since_noted() > SHOWN:
+            self._file = file.end("failed")
+            return
+        if is_lost and file.status != "lost":
+            self._file = file.note(status="lost")
+        raise UsageError(f"job {self.id}: {in_doubt(at.name)}; nothing was ended: ask again in a minute")
 
     def _is_home(self, leaves: Sequence[str]) -> bool:
         """Whether all that its nodes left is here: it may be there no more."""

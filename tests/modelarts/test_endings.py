@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from proofmark.launch.service import creation, handle, running
 from proofmark.launch.service.contract import ServiceError
 from proofmark.launch.service.handle import ServiceHandle
 from proofmark.launch.service.transfer import Results
+from proofmark.process.identity import ProcessIdentity
 from tests.modelarts.bench import Bench, reasons
 from tests.modelarts.stand_in import StandIn
 from tests.waiting import PATIENCE
@@ -59,6 +61,42 @@ def test_a_job_said_to_have_failed_that_runs_is_ended(
     job._file.end("failed")
     stop_by_id(bench, job, capsys)
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_a_job_that_was_never_submitted_is_settled_in_a_minute(
+    bench: Bench,
+    stand_in: StandIn,
+    sending: tuple[threading.Event, threading.Event],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its session was killed while it sent code, or as it asked for the job, which may be shown a little late."""
+    job = bench.submit()
+    assert sending[0].wait(PATIENCE)
+    gone = job._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+    stop = ["--cache-dir", str(bench.cache), "stop", job.id]
+    for noted in (0, 10_000):  # long ago, but not as lost; and just now
+        os.utime(gone.path, (0, noted and gone.started + noted))
+        assert jobs.main(stop) == 4 and "ask again in a minute" in capsys.readouterr().err
+    os.utime(gone.path, (0, gone.started - 100))
+    assert stop_by_id(bench, job, capsys) == f"{job.id}  failed\n" and stand_in.asked["search"] == 3
+    job._stop.set()
+    sending[1].set()
+    bench.end(job)
+
+
+def test_a_session_of_another_host_may_be_about_to_submit_it(
+    bench: Bench, sending: tuple[threading.Event, threading.Event], capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = bench.submit()
+    assert sending[0].wait(PATIENCE)
+    elsewhere = job._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"), host="another")
+    for _ in range(2):
+        os.utime(elsewhere.path, (0, elsewhere.started - 100))
+        assert jobs.main(["--cache-dir", str(bench.cache), "stop", job.id]) == 4
+    assert read_job(elsewhere.path).ended is None
+    job._stop.set()
+    sending[1].set()
+    bench.end(job)
 
 
 def test_a_job_whose_session_does_not_answer_is_ended(
@@ -212,6 +250,30 @@ def test_a_stop_while_code_is_sent_creates_nothing(
     sending[1].set()
     assert bench.end(job) == "failed" and reasons(job) == [line.format(job.id) for line in expected]
     assert not stand_in.asked["create"] and read_job(job._file.path).status == "failed"
+
+
+def test_an_interrupt_as_its_thread_begins_creates_nothing(
+    bench: Bench,
+    stand_in: StandIn,
+    sending: tuple[threading.Event, threading.Event],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody has the job then, to end it."""
+    begun = list[threading.Thread]()
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            begun.append(self)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as thread:
+        thread.setattr(handle, "threading", SimpleNamespace(Thread=Interrupted, Event=threading.Event))
+        with pytest.raises(KeyboardInterrupt):
+            bench.submit()
+    sending[1].set()
+    begun[0].join(PATIENCE)
+    assert not begun[0].is_alive() and not stand_in.asked["create"]
 
 
 def test_a_thread_that_does_not_end_is_told_of(

@@ -8,6 +8,8 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -84,6 +86,21 @@ def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.Cap
     assert dict(job.logs({"noderank0/agent.log": 5, "worker.log": 4})) == {"noderank0/agent.log": b"\x1b[2J"}
     code, output, _ = run_command(job, capsys, "logs", job.id)
     assert code == 0 and "==> noderank0/agent.log <==\nfirst?[2J\n" in output
+
+
+def test_who_follows_a_job_waits_as_long_as_whoever_is_asked_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service is asked by all of a project; a session's own files are not."""
+    pauses, states = list[float](), ["running", "running", "failed"]
+    followed: Any = SimpleNamespace(pace=5.0, status=lambda: states.pop(0), logs=lambda since: [])
+    monkeypatch.setattr(jobs.time, "sleep", pauses.append)
+    assert jobs._logs(followed, follow=True) == 0 and pauses == [5.0, 5.0]
+
+
+def test_a_service_is_asked_only_for_a_session_that_is_gone(job: JobFile) -> None:
+    service: Any = None
+    gone = job.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+    paces = [reattached.ReattachedAtService(each, service).pace for each in (job, gone)]
+    assert paces == [reattached.FOLLOWED, reattached.ASKED] and reattached.Reattached(gone).pace == reattached.FOLLOWED
 
 
 @pytest.mark.parametrize(
