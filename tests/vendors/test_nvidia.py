@@ -17,6 +17,7 @@ import torch
 from fixtures.devices.device_count import count_devices
 from proofmark.automl.places import places_here
 from proofmark.errors import UsageError
+from proofmark.launch.cluster.container.settings import settings_of
 from proofmark.vendor import Reading
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.hardware.chips import count_alike, find_chip, load_chips
@@ -309,6 +310,12 @@ def test_chips_are_found_by_the_names_that_the_driver_gives(detected: str, name:
 @pytest.mark.parametrize("detected", ["NVIDIA H100 NVL (94 GiB)", "NVIDIA GB200", "NVIDIA L40", "NVIDIA H200 NVL"])
 def test_a_relative_of_a_chip_is_not_that_chip(detected: str) -> None:
     assert find_chip(detected, load_chips(find_vendor("nvidia", ROOT / "vendors").chips_file)) is None
+
+
+def test_an_engine_without_root_can_give_containers_what_they_need() -> None:
+    """It may not raise a limit beyond its user's, and starts no container that is to have one."""
+    options = settings_of(find_vendor("nvidia", ROOT / "vendors")).options
+    assert "--gpus=all" in options and not [option for option in options if option.startswith("--ulimit")]
 
 
 def test_no_run_uses_devices_of_several_chips(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
