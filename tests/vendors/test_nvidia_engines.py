@@ -18,7 +18,7 @@ import torch
 from proofmark.vendor import StepError
 from tests.vendors.conftest import WEIGHT, config_of
 from tests.vendors.played_tensorrt import Played, play_cuda
-from vendors.nvidia import inductor, torchtrt
+from vendors.nvidia import inductor, nvml, torchtrt
 from vendors.nvidia import onnxruntime as provider
 
 
@@ -99,6 +99,19 @@ def test_torchtrt_keeps_types_and_falls_back_on_nothing(
         torchtrt.InferModel(config_of(), None, Tiny())
 
 
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+@pytest.mark.parametrize("compiler", [inductor, torchtrt])
+def test_what_came_with_newer_gpus_is_refused_on_older_ones(
+    compiled: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, compiler: ModuleType, precision: str
+) -> None:
+    """There torch takes float32 for tf32 and emulates bf16: it would run, and not be what was asked for."""
+    monkeypatch.setattr(nvml, "capability", lambda: (7, 5))
+    with pytest.raises(StepError, match=f"this GPU has no {precision}, which came with compute capability 8.0"):
+        compiler.InferModel(config_of(precision=precision), None, Tiny())
+    assert not compiled
+    compiler.InferModel(config_of(precision="fp16"), None, Tiny())
+
+
 class Session:
     """ONNX Runtime's CUDA session, played: it multiplies where the bound addresses say."""
 
@@ -156,6 +169,15 @@ def test_onnxruntime_gets_the_types_that_are_asked_for(session: type[Session], o
     assert kinds == {onnx.TensorProto.FLOAT16}
     with pytest.raises(StepError, match="cannot be asked for bf16"):
         provider.InferModel(config_of(precision="bf16"), onnx_path, None)
+
+
+def test_onnxruntime_is_asked_for_no_tf32_on_gpus_without(
+    session: type[Session], onnx_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvml, "capability", lambda: (7, 0))
+    with pytest.raises(StepError, match="this GPU has no tf32"):
+        provider.InferModel(config_of(precision="tf32"), onnx_path, None)
+    provider.InferModel(config_of(precision="fp16"), onnx_path, None)
 
 
 def test_onnxruntime_gets_the_types_that_the_model_has(

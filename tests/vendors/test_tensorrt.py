@@ -62,6 +62,16 @@ def test_answers_are_right_and_new_at_every_batch_size(
     assert launches == (one_each if with_graph else [("launch", rows) for rows in (8, 8, 5, 8, 1, 5)])
 
 
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_what_came_with_newer_gpus_is_refused_on_older_ones(
+    module: ModuleType, played: Played, onnx_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr("vendors.nvidia.nvml.capability", lambda: (7, 5))
+    with pytest.raises(StepError, match=f"this GPU has no {precision}"):
+        module.InferModel(config_of(precision=precision), onnx_path, None)
+    assert not played.calls
+
+
 def test_buffers_are_allocated_once(module: ModuleType, played: Played, onnx_path: Path, host: HostSettings) -> None:
     engine = module.InferModel(config_of(host), onnx_path, None)
     engine([torch.randn(8, ROW)])

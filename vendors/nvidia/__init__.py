@@ -10,10 +10,6 @@ from proofmark.vendor import Compiler, Device, Monitor, Software, StepError, Ven
 from vendors.nvidia import nvml
 from vendors.nvidia.monitor import NvmlMonitor
 
-AMPERE = (8, 0)
-"""The compute capability that brought tf32 and bf16."""
-
-
 BESIDE_TORCH = frozenset({"tensorrt", "onnxruntime"})
 """Modules that allocate device memory of which torch knows nothing: the driver alone has the figure of a process that
 imported one."""
@@ -36,9 +32,7 @@ class Nvidia(Vendor):
         self._pageable = False
         # CUDA counts devices by speed unless told otherwise, NVML by bus: an index has to mean the same in both
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        floating = frozenset({"fp32", "fp16"})
-        if (nvml.capability() or AMPERE) >= AMPERE:
-            floating |= {"tf32", "bf16"}
+        floating = frozenset({"fp32", "fp16"} if nvml.is_before_ampere() else {"fp32", "fp16", *nvml.SINCE_AMPERE})
         self.framework_precisions = self.training_precisions = floating
         self.compilers = {
             "tensorrt": Compiler(floating | {"int8"}, consumes="onnx", loads_compiled=True, package="tensorrt"),

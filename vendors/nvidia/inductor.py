@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
+from vendors.nvidia import nvml
 from vendors.nvidia.staging import to_device
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -22,6 +23,7 @@ class InferModel:
         precision = config.effective_precision
         if precision not in DTYPES:
             raise StepError(f"this compiler cannot run {precision}: it knows {', '.join(DTYPES)}")
+        nvml.check_has(precision)
         if model is None:
             raise StepError("this compiler needs the framework's model")
         if not torch.cuda.is_available():

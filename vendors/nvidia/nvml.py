@@ -14,9 +14,12 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from proofmark.vendor import Device, Software, driver_files
+from proofmark.vendor import Device, Software, StepError, driver_files
 
 Answer = TypeVar("Answer")
+
+AMPERE, SINCE_AMPERE = (8, 0), frozenset({"tf32", "bf16"})
+"""A compute capability, and the precisions that it brought."""
 
 PCI_VENDOR = "0x10de"
 """NVIDIA's number on a PCI bus."""
@@ -198,6 +201,21 @@ def capability() -> tuple[int, int] | None:
     except pynvml.NVMLError:
         return None
     return min(map(tuple, filter(None, found)), default=None)
+
+
+def is_before_ampere() -> bool:
+    """Whether one of the GPUs that may be used is: none is where there is none to ask."""
+    return (capability() or AMPERE) < AMPERE
+
+
+def check_has(precision: str) -> None:
+    """Hold a compiler to what the GPU computes in: on older ones it takes another precision, and says nothing.
+
+    Raises:
+        StepError: the GPU doesn't.
+    """
+    if precision in SINCE_AMPERE and is_before_ampere():
+        raise StepError(f"this GPU has no {precision}, which came with compute capability {AMPERE[0]}.{AMPERE[1]}")
 
 
 def processes(handle: Any) -> list[Any]:

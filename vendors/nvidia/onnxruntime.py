@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
+from vendors.nvidia import nvml
 from vendors.nvidia.retype import converted
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import, which otherwise writes to ~/.cache/Microsoft
@@ -39,6 +40,7 @@ class InferModel:
         precision = config.effective_precision
         if precision not in ("fp32", "tf32", "fp16"):
             raise StepError(f"ONNX Runtime's CUDA provider cannot be asked for {precision}")
+        nvml.check_has(precision)
         if onnx_path is None:
             raise StepError("ONNX Runtime needs an ONNX file")
         if PROVIDER not in onnxruntime.get_available_providers():

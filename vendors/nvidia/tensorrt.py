@@ -9,6 +9,7 @@ import tensorrt as trt
 import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
+from vendors.nvidia import nvml
 from vendors.nvidia.retype import TYPES, converted, has_quantization
 from vendors.nvidia.staging import fill
 
@@ -35,6 +36,7 @@ class InferModel:
     def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
         if config.effective_precision not in PRECISIONS:
             raise StepError(f"TensorRT cannot be asked for {config.effective_precision}")
+        nvml.check_has(config.effective_precision)
         if not torch.cuda.is_available():
             raise StepError("torch finds no CUDA device: is this a CUDA build, and is a driver loaded?")
         self.logger = trt.Logger(trt.Logger.ERROR)
