@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -35,6 +35,9 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from proofmark.errors import StepError, harmless, reason
 
+if TYPE_CHECKING:
+    from proofmark.training.ranks.model.strategy import Place
+
 KEEP = 2
 """How many finished checkpoints stay."""
 
@@ -45,12 +48,11 @@ _OPTIONS = StateDictOptions(flatten_optimizer_state_dict=True)
 class Checkpoints:
     """A run's checkpoints. Every rank calls every method."""
 
-    def __init__(self, directory: Path, rank: int) -> None:
-        self.directory = directory
-        self._rank = rank
+    def __init__(self, directory: Path, place: Place) -> None:
+        self.directory, self._place = directory, place
         self._group = dist.new_group(backend="gloo")
         self._pending: Any = None
-        self._stager = _Stager()
+        self._stager = _Stager(place.device)
 
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -62,9 +64,9 @@ class Checkpoints:
         """
         self.wait()
         tensors, plain = _state(model, optimizer)
-        tensors |= _random_states()
+        tensors |= _random_states(self._place.device)
         draft = self.directory / f"step-{step:09d}.draft"
-        if self._rank == 0:
+        if self._place.rank == 0:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
             (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
@@ -87,7 +89,9 @@ class Checkpoints:
                 raise OSError(f"the checkpoint cannot be written: {_first_line(error)}") from error
 
     @staticmethod
-    def load(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    def load(
+        path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+    ) -> dict[str, Any]:
         """Put a finished checkpoint back, random states included, and return its progress.
 
         Raises:
@@ -96,7 +100,7 @@ class Checkpoints:
         verify(path)
         progress: dict[str, Any] = json.loads((path / "progress.json").read_text(encoding="utf-8"))
         tensors, _ = _state(model, optimizer)
-        tensors |= _random_states()
+        tensors |= _random_states(device)
         try:
             load({_ALL: tensors}, storage_reader=HuggingFaceStorageReader(str(path)))
         except (Exception, CheckpointException) as error:
@@ -106,8 +110,8 @@ class Checkpoints:
         set_model_state_dict(model, model_state)
         set_optimizer_state_dict(model, optimizer, optimizer_state | progress.pop("plain"), options=_OPTIONS)
         torch.set_rng_state(tensors[_random_key("cpu")])
-        if torch.accelerator.is_available():
-            _device_module().set_rng_state(tensors[_random_key("device")])
+        if device.type != "cpu":
+            torch.get_device_module(device).set_rng_state(tensors[_random_key("device")])
         return progress
 
 
@@ -115,8 +119,9 @@ class _Stager(BlockingAsyncStager):
     """Copies into the same memory each time, with CUDA pinned. The library's default one keeps a tensor's strides too,
     and safetensors takes contiguous tensors alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         super().__init__()
+        self._pins = device.type == "cuda"
         self._form: dict[str, Any] = {}
 
     def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +129,7 @@ class _Stager(BlockingAsyncStager):
         form = {name: (tensor.shape, tensor.dtype) for name, tensor in state_dict[_ALL].items()}
         if form != self._form:  # a parameter's first gradient gives its optimizer a state
             self._form, self.state_dict_cache = form, None
-            self.cache_staged_state_dict = torch.cuda.is_available()
+            self.cache_staged_state_dict = self._pins
         staged: dict[str, Any] = super().stage(state_dict)
         if not self.cache_staged_state_dict:
             self.cache_staged_state_dict, self.state_dict_cache = True, staged
@@ -237,17 +242,12 @@ def _random_key(kind: str) -> str:
     return f"random.{kind}.{dist.get_rank()}"
 
 
-def _random_states() -> dict[str, torch.Tensor]:
+def _random_states(device: torch.device) -> dict[str, torch.Tensor]:
+    """Of the processor, and of the device that this rank trains on: the machine may have others, not its to use."""
     states = {_random_key("cpu"): torch.get_rng_state()}
-    if torch.accelerator.is_available():
-        states[_random_key("device")] = _device_module().get_rng_state()
+    if device.type != "cpu":
+        states[_random_key("device")] = torch.get_device_module(device).get_rng_state()
     return states
-
-
-def _device_module() -> Any:
-    accelerator = torch.accelerator.current_accelerator()
-    assert accelerator is not None
-    return torch.get_device_module(accelerator)
 
 
 def _digest(path: Path) -> str:

@@ -28,7 +28,7 @@ class Saving:
         if config.checkpoint_steps:
             from proofmark.training.ranks.checkpoint import Checkpoints  # a second, for the library behind it
 
-            self._checkpoints = Checkpoints(spec.checkpoint_directory, account.place.rank)
+            self._checkpoints = Checkpoints(spec.checkpoint_directory, account.place)
 
     def save_if_due(self, epoch_ended: bool) -> None:
         """Write one, where the last step was one of those after which it is due."""
@@ -58,7 +58,7 @@ class Saving:
         from proofmark.training.ranks.checkpoint import Checkpoints
 
         account, at, stepper = self._account, self._account.position, self._account.stepper
-        progress = Checkpoints.load(path, stepper.model, stepper.optimizer)
+        progress = Checkpoints.load(path, stepper.model, stepper.optimizer, account.place.device)
         here = {key: (progress.get(key), value) for key, value in self._identity.items()}
         wrong = [f"{key} is {its}, not {value}" for key, (its, value) in here.items() if its != value]
         if wrong:

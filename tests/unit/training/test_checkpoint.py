@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,9 @@ from torch import nn
 from proofmark.errors import StepError
 from proofmark.training.ranks import checkpoint
 from proofmark.training.ranks.checkpoint import Checkpoints
+from proofmark.training.ranks.model.strategy import Place
+
+HERE = Place(0, 0, 1, torch.device("cpu"))
 
 
 @pytest.fixture(autouse=True)
@@ -40,12 +45,12 @@ def trained(layout: torch.memory_format, steps: int) -> tuple[nn.Module, torch.o
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels_last"])
 def test_what_is_put_back_is_bit_equal(tmp_path: Path, layout: torch.memory_format) -> None:
     model, optimizer = trained(layout, steps=3)
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     checkpoints.save(3, model, optimizer, {"epoch": 1})
     random = torch.rand(4)
     checkpoints.wait()
     other, its_optimizer = trained(layout, steps=1)
-    assert Checkpoints.load(tmp_path / "step-000000003", other, its_optimizer) == {"epoch": 1}
+    assert Checkpoints.load(tmp_path / "step-000000003", other, its_optimizer, HERE.device) == {"epoch": 1}
     assert torch.equal(torch.rand(4), random)
     for (name, one), two in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
         assert torch.equal(one, two) and one.stride() == two.stride(), name
@@ -54,22 +59,22 @@ def test_what_is_put_back_is_bit_equal(tmp_path: Path, layout: torch.memory_form
 
 
 def test_another_model_is_refused(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
     checkpoints.wait()
     other = nn.Linear(2, 2)
     with pytest.raises(StepError, match="step-000000001 does not fit this run"):
-        Checkpoints.load(tmp_path / "step-000000001", other, torch.optim.SGD(other.parameters()))
+        Checkpoints.load(tmp_path / "step-000000001", other, torch.optim.SGD(other.parameters()), HERE.device)
 
 
 def test_each_holds_the_state_of_its_own_step(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     for steps in (1, 2):  # copied into the same memory
         checkpoints.save(steps, *trained(torch.channels_last, steps), {})
     checkpoints.wait()
     for steps in (1, 2):
         other, optimizer = trained(torch.channels_last, steps=3)
-        Checkpoints.load(tmp_path / f"step-{steps:09d}", other, optimizer)
+        Checkpoints.load(tmp_path / f"step-{steps:09d}", other, optimizer, HERE.device)
         expected, _ = trained(torch.channels_last, steps)
         assert all(torch.equal(a, b) for a, b in zip(other.parameters(), expected.parameters(), strict=True))
 
@@ -78,19 +83,19 @@ def test_a_state_that_grows_between_two_is_saved_whole(tmp_path: Path) -> None:
     """A layer that is used later has no state in the optimizer before."""
     model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     for step, layer in enumerate(model, 1):
         layer(torch.ones(1, 2)).sum().backward()
         optimizer.step()
         checkpoints.save(step, model, optimizer, {})
     checkpoints.wait()
-    assert Checkpoints.load(tmp_path / "step-000000002", model, optimizer) == {}
+    assert Checkpoints.load(tmp_path / "step-000000002", model, optimizer, HERE.device) == {}
     assert len(optimizer.state) == 4
 
 
 def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where another rank's directory is not the first one's."""
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
     checkpoints.wait()
     finish = checkpoint._Writer.finish
@@ -108,7 +113,7 @@ def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch:
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))  # as a disk that is full
     try:
@@ -122,7 +127,31 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_what_safetensors_lacks_is_told(tmp_path: Path) -> None:
     model = nn.ParameterDict({"phase": nn.Parameter(torch.zeros(3, dtype=torch.complex128))})
-    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints = Checkpoints(tmp_path, HERE)
     checkpoints.save(1, model, torch.optim.SGD(model.parameters()), {})
     with pytest.raises(OSError, match="the checkpoint cannot be written: .*complex128"):
         checkpoints.wait()
+
+
+def test_a_device_that_the_ranks_do_not_train_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may have one, and torch be a build for it, where the processor trains."""
+    one, other = (trained(torch.contiguous_format, steps) for steps in (1, 2))
+    for module in (torch.accelerator, torch.cuda):
+        monkeypatch.setattr(module, "is_available", lambda: True)
+    checkpoints = Checkpoints(tmp_path, HERE)
+    checkpoints.save(1, *one, {})
+    checkpoints.wait()
+    Checkpoints.load(tmp_path / "step-000000001", *other, HERE.device)
+
+
+def test_the_devices_random_state_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_back: list[torch.Tensor] = []
+    state = torch.tensor([7, 8], dtype=torch.uint8)
+    module = SimpleNamespace(get_rng_state=state.clone, set_rng_state=put_back.append)
+    monkeypatch.setattr(torch, "get_device_module", {(device := torch.device("xpu", 0)): module}.__getitem__)
+    checkpoints = Checkpoints(tmp_path, replace(HERE, device=device))
+    checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
+    checkpoints.wait()
+    state.zero_()
+    Checkpoints.load(tmp_path / "step-000000001", *trained(torch.contiguous_format, steps=2), device)
+    assert [kept.tolist() for kept in put_back] == [[7, 8]]
