@@ -46,6 +46,23 @@ def test_a_trial_looks_for_no_device_before_it_has_one(tmp_path: Path, asked: li
     assert asked.count("pin_memory") >= 6, "each batch's inputs and targets"
 
 
+def test_a_device_that_pins_no_memory_is_fed_without(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a training's ranks on it are: torch's part for a chip need not."""
+
+    def refused(tensor: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("this device has no pinned memory")
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", refused)
+    spec = trial(tmp_path, 1)
+    prepared = Prepared.of(spec, 0, served(spec))
+    for supply in prepared.supplies:
+        supply.pin()
+    assert next(prepared.data.train.batches(0, 0))[0][0].shape[1:] == (3, 8, 8)
+    assert len(list(prepared.data.validation.load([[0, 1], [2]]))) == 2
+
+
 LOOKS = """
 import sys
 from pathlib import Path

@@ -56,8 +56,10 @@ class Supply:
 
     def pin(self) -> None:
         """Copy batches to pinned memory from now on, ahead of time: this process has its device. Pinning before would
-        choose one."""
-        self._pin = True
+        choose one. Nothing is done where the device's part of torch can't pin, which it need not."""
+        with contextlib.suppress(RuntimeError):
+            torch.empty(1).pin_memory()
+            self._pin = True
 
     def _source(self) -> Callable[[], Batch]:
         """Where batches come from, one a call. To be called once."""

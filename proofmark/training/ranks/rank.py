@@ -110,7 +110,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     for end in (feeder, requests):
         end.set_inheritable(False)
     fed, evaluated = Fed(feeder, config, world, spec.seed), Requested(requests, AHEAD)
-    for supply in (fed, evaluated) if device.type != "cpu" and _pins_memory() else ():
+    for supply in (fed, evaluated) if device.type != "cpu" else ():
         supply.pin()
     place = _meet(spec, rank, device)
     trainer = Trainer(case, Data(fed, evaluated), config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
@@ -121,17 +121,6 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
     log.write("rank_end", rank=rank)
     dist.destroy_process_group()
-
-
-def _pins_memory() -> bool:
-    """Whether the device's part of torch can, which it need not."""
-    import torch
-
-    try:
-        torch.empty(1).pin_memory()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _device_of(vendor: Vendor, name: str) -> torch.device:
