@@ -18,6 +18,11 @@ from fixtures.devices.device_count import count_devices
 from proofmark.automl.places import places_here
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.container.settings import settings_of
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import resolve
+from proofmark.rules.legality import OverrideLayer
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.training.case import TrainingParameters
 from proofmark.vendor import Reading
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.hardware.chips import count_alike, find_chip, load_chips
@@ -332,6 +337,17 @@ def test_no_run_uses_devices_of_several_chips(driver: Driver, monkeypatch: pytes
         places_here(found, 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert count_alike(found.vendor, found.chips_file) == (1, "")
+
+
+@pytest.mark.parametrize("profile", ["embedded", "standard"])
+@pytest.mark.parametrize("case", ["bert", "glm", "cpm"])
+def test_one_device_alone_takes_a_global_batch_in_parts(case: str, profile: str) -> None:
+    """What it keeps of all samples for their backward pass is more than it has memory."""
+    own, cases = ROOT / f"vendors/nvidia/configs/training/{case}/1x1.yaml", ROOT / "suites/training"
+    file = load_case_file(cases / f"{case}.yaml", "training", profile, cases / "contract.yaml", TrainingParameters)
+    layer = OverrideLayer(str(own), load_mapping(own, own.parent), closed=True, vendors_own=True)
+    found = resolve(file, "nvidia", [layer])
+    assert not found.problems and found.config.gradient_accumulation_steps == 8
 
 
 def test_cuda_counts_devices_as_nvml_does_whatever_its_user_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
