@@ -257,6 +257,7 @@ def test_a_driver_that_answers_nothing_has_no_devices(driver: Driver) -> None:
     [
         *[(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-0001", [1]), ("GPU-0001,GPU-0000", [1, 0])],
         *[("GPU-000", [0, 1]), ("", []), ("7", []), ("-1", []), ("MIG-0001", [])],
+        *[("0,9,1", [0]), ("1,-1,0", [1]), ("GPU-0001,GPU-7,GPU-0000", [1]), ("9,0", []), ("0,", [0])],
     ],
 )
 def test_devices_are_those_that_cuda_would_show(
@@ -273,6 +274,16 @@ def test_a_device_named_by_its_uuid_is_read_by_its_number(driver: Driver, monkey
     assert assign(Nvidia(), 0) == Assignment({"CUDA_VISIBLE_DEVICES": "GPU-0001"}, 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001,GPU-7")
     assert usable_indices(Nvidia()) == [None, None]
+
+
+@pytest.mark.parametrize("chosen", ["0,9,1", "GPU-0000,GPU-7"])
+def test_a_session_has_no_more_devices_than_cuda_shows(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    """From a word on that names none CUDA shows none: a rank there would find no device."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    count, why = count_alike(Nvidia(), ROOT / "vendors/nvidia/chips.yaml")
+    assert (count, why) == (1, f", of {chosen.count(',') + 1} that CUDA_VISIBLE_DEVICES names")
 
 
 def test_a_gpu_that_is_divided_is_no_chip(driver: Driver) -> None:

@@ -79,22 +79,25 @@ def devices() -> list[Device]:
 
 
 def _visible(handles: Mapping[int, Any]) -> list[tuple[int, Any]]:
-    """Those that CUDA shows, with their numbers: by number or by UUID, of which the beginning is enough.
+    """Those that CUDA shows, with their numbers: by number or by UUID, of which the beginning is enough. From a word on
+    that names none it shows none.
 
     None that is divided by MIG: a slice is not the chip, and its figures are not the chip's.
     """
-    whole = [(index, handle) for index, handle in handles.items() if not _is_divided(handle)]
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None:
-        return whole
-    named = [(index, handle, str(pynvml.nvmlDeviceGetUUID(handle))) for index, handle in whole]
-    wanted = [word.strip() for word in chosen.split(",")]
-    return [
-        (index, handle)
-        for word in wanted
-        for index, handle, uuid in named
-        if word == str(index) or (word.startswith("GPU-") and uuid.startswith(word))
-    ]
+    shown = list(handles.items())
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        named = [(index, handle, str(pynvml.nvmlDeviceGetUUID(handle))) for index, handle in shown]
+        shown = []
+        for word in map(str.strip, chosen.split(",")):
+            meant = [
+                (index, handle)
+                for index, handle, uuid in named
+                if word == str(index) or (word.startswith("GPU-") and uuid.startswith(word))
+            ]
+            if not meant:
+                break
+            shown += meant
+    return [(index, handle) for index, handle in shown if not _is_divided(handle)]
 
 
 def _is_divided(handle: Any) -> bool:

@@ -112,7 +112,7 @@ def find_chip(detected: str, chips: tuple[ChipEntry, ...]) -> ChipEntry | None:
 
 def count_alike(vendor: Vendor, path: Path) -> tuple[int, str]:
     """How many of the devices that a session may use, from the first on, are one chip; and, to be read after the
-    number, which chip comes next, if one does.
+    number, which chip comes next, if one does, or that the vendor finds fewer than its user names.
 
     Raises:
         ConfigurationError: `path` is wrong.
@@ -124,6 +124,8 @@ def count_alike(vendor: Vendor, path: Path) -> tuple[int, str]:
         if kind != kinds[0] and None not in (kind, kinds[0]):
             chosen = f"; {variable} chooses" if (variable := vendor.visible_devices_variable) else ""
             return count, f", and then another chip ({names[count]}{chosen})"
+    if len(found) < len(names):
+        return len(found), f", of {len(names)} that {vendor.visible_devices_variable} names"
     return len(names), ""
 
 
