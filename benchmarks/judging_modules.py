@@ -118,6 +118,11 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
                 "_binomial_cdf(middle, tail, discarded) <= 1 - CONFIDENCE -> "
                 "_binomial_cdf(middle, tail, discarded) < 1 - CONFIDENCE",
             ),
+            (
+                "enough = takewhile(lambda so_far: so_far <= 1 - CONFIDENCE, "
+                "accumulate(_binomial(count, 1 - percentile / 100)))",
+                "so_far <= 1 - CONFIDENCE -> so_far < 1 - CONFIDENCE",
+            ),
         }
     ),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate, islice, takewhile
 
 from proofmark.record.parts import Rate
 from proofmark.record.policy import TAILS
@@ -60,25 +61,23 @@ def samples_needed(percentile: float, discarded: int = 1) -> int:
 
 
 def _binomial_cdf(n: int, p: float, k: int) -> float:
-    """P[Binomial(n, p) <= k], by logarithms so that large n does not overflow."""
+    """P[Binomial(n, p) <= k]."""
+    return math.fsum(islice(_binomial(n, p), k + 1))
+
+
+def _binomial(n: int, p: float) -> Iterator[float]:
+    """P[Binomial(n, p) = 0, 1, ...], by logarithms so that large n does not overflow."""
     log_p, log_q = math.log(p), math.log1p(-p)
-    return math.fsum(
+    return (
         math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_p + (n - i) * log_q)
-        for i in range(min(k, n) + 1)
+        for i in range(n + 1)
     )
 
 
 def discardable(percentile: float, count: int) -> int:
     """The largest t for which `count` samples are enough (see `samples_needed`); 0 if there is none."""
-    most = 0
-    low, high = 1, count
-    while low <= high:
-        middle = (low + high) // 2
-        if samples_needed(percentile, middle) <= count:
-            most, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return most
+    enough = takewhile(lambda so_far: so_far <= 1 - CONFIDENCE, accumulate(_binomial(count, 1 - percentile / 100)))
+    return max(0, sum(1 for _ in enough) - 1)
 
 
 def supported_percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.measuring.statistics import rate, samples_needed, supported_percentiles
+from proofmark.measuring import statistics as measured
+from proofmark.measuring.statistics import discardable, rate, samples_needed, supported_percentiles
+from proofmark.record.policy import TAILS
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,27 @@ def test_it_is_the_smallest_that_is_enough(percentile: float, discarded: int) ->
     n = samples_needed(percentile, discarded)
     assert tail_probability(n) <= 0.01 * (1 + 1e-9)
     assert n == discarded + 1 or tail_probability(n - 1) > 0.01 * (1 - 1e-9)
+
+
+@given(st.sampled_from(TAILS), st.integers(0, 20_000))
+def test_as_many_are_discarded_as_there_are_enough_for(percentile: float, count: int) -> None:
+    """What any record says of a tail is one of its samples: another of them would be another figure."""
+    found = discardable(percentile, count)
+    assert not found or samples_needed(percentile, found) <= count
+    assert samples_needed(percentile, found + 1) > count
+
+
+def test_what_is_discarded_of_very_many_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick engine's rounds have millions of batches, and each process that reads their log asks."""
+    terms, real = [0], math.exp
+
+    def counted(value: float) -> float:
+        terms[0] += 1
+        return real(value)
+
+    monkeypatch.setattr(measured.math, "exp", counted)
+    assert discardable(90, 500_000) == 49_506
+    assert terms[0] <= 50_000
 
 
 @pytest.mark.parametrize(
