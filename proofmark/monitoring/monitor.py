@@ -25,6 +25,10 @@ class MonitorProcess:
         """Its process."""
         return self._child.pid
 
+    def count(self) -> None:
+        """Ask for a reading of energy counters now, beside those that come by themselves."""
+        self._child.say("")
+
     def stop(self, patience: float = ENDING) -> str | None:
         """Ask it to end, and make it after so many seconds; what was wrong with it, or None."""
         ended_by_itself = self._child.has_ended(within=0.02)

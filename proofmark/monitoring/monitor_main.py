@@ -39,17 +39,23 @@ def main() -> None:
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watch = Watch(**json.loads(sys.stdin.buffer.readline()))
-    stop_requested = threading.Event()
+    ended, asked = threading.Event(), threading.Event()
     with Path(watch.path).open("ab", buffering=0) as stream:
         isolation = _close_in(watch, stream.fileno())
-        threading.Thread(target=_watch_parent, args=(stop_requested,), daemon=True).start()
+        threading.Thread(target=_watch_parent, args=(ended, asked), daemon=True).start()
         stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
         sampler = _Sampler(watch)
         interval, due = watch.interval, time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
             due = max(due + interval, time.monotonic())
-            if stop_requested.wait(max(0.0, due - time.monotonic())):
+            while asked.wait(max(0.0, due - time.monotonic())):
+                asked.clear()  # first: what comes from now on is another wish, or the end
+                if ended.is_set():
+                    break
+                if sampler.counts:
+                    stream.write((json.dumps(sampler.count()) + "\n").encode())
+            if ended.is_set():
                 break
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
@@ -67,14 +73,22 @@ def _close_in(watch: Watch, log: int) -> Isolation:
         return Isolation.none(f"the vendor can't be found: {error}")
 
 
-def _watch_parent(stop_requested: threading.Event) -> None:
-    """Standard input ends with the parent, however that ends."""
-    sys.stdin.buffer.read()
-    stop_requested.set()
+def _watch_parent(ended: threading.Event, asked: threading.Event) -> None:
+    """A line of standard input asks for a reading of counters. It ends with the parent, however that ends."""
+    for _ in sys.stdin.buffer:
+        asked.set()
+    ended.set()
+    asked.set()
 
 
 class _Sampler:
-    """Host and devices at one moment. A failure to read is part of the sample."""
+    """Host and devices at one moment. A failure to read is part of the sample.
+
+    Attributes:
+        counts: whether a counter of energy was in the last sample.
+    """
+
+    counts = False
 
     def __init__(self, watch: Watch) -> None:
         self._group, self._container = watch.group, watch.container
@@ -95,6 +109,23 @@ class _Sampler:
 
     def sample(self) -> dict[str, Any]:
         """One line of the log."""
+        line = self._line()
+        counters = line["package_energy_j"], *(device["energy_j"] for device in line["devices"])
+        self.counts = any(joules is not None for joules in counters)
+        return line | {"cpu": psutil.cpu_percent() / 100}
+
+    def count(self) -> dict[str, Any]:
+        """One line more, for what counters have counted by now.
+
+        Without the power: at the edge of a round it is that of neither side. Without a share of the processor: of so
+        short a time it says nothing.
+        """
+        line = self._line()
+        for device in line["devices"]:
+            device["power_w"] = None
+        return line
+
+    def _line(self) -> dict[str, Any]:
         failure, devices = self._failure, []
         if self._monitor is not None:
             try:
@@ -108,7 +139,7 @@ class _Sampler:
             device["foreign"] = self._foreign(device["processes"])
         return {
             "time": now(),
-            "cpu": psutil.cpu_percent() / 100,
+            "cpu": None,
             "memory": psutil.virtual_memory().used,
             "package_energy_j": self._package_energy(),
             "devices": devices,

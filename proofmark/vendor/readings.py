@@ -38,7 +38,8 @@ class Reading:
 
 
 class Monitor(Protocol):
-    """Reads a vendor's devices. Lives in a process of its own, which samples it once a second."""
+    """Reads a vendor's devices. Lives in a process of its own, which samples it once a second, and where it tells of an
+    energy counter, when a timed round of an inference begins and ends."""
 
     def sample(self) -> list[Reading]:
         """One reading of each device, with an `error` in that of one that does not answer.

@@ -22,6 +22,10 @@ from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.introduction.answers import IntroducedVendor
 from proofmark.vendor.registry import FoundVendor
 
+EDGES = ("round_begin", "round_end", "probed")
+"""Events at which energy is counted: where what is timed begins and ends, and where a honesty round does, so that being
+asked tells a monitor as little of where that one is as an engine knows."""
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -123,8 +127,15 @@ class ProcessesHere:
         return MonitorProcess(watch, environment_of(host))
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
-        """Run one step."""
-        return self._worker.run(step, self._timeout, on_progress)
+        """Run one step. Energy counters are read as a round begins and ends: between two readings a second apart nobody
+        knows what was used before it began, of an idle device, and what since."""
+
+        def hear(report: dict[str, Any]) -> None:
+            if self._monitor and report.get("event", {}).get("event") in EDGES:
+                self._monitor.count()
+            on_progress(report)
+
+        return self._worker.run(step, self._timeout, hear)
 
     def close(self) -> Ending:
         """End the case's process, and the monitor meanwhile."""

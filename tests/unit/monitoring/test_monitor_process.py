@@ -1,14 +1,18 @@
-"""How a monitor's process ends."""
+"""When a monitor's process reads, and how it ends."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from proofmark.inference.node.processes import ProcessesHere
 from proofmark.monitoring import monitor_main
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.watch import Watch
@@ -17,6 +21,14 @@ from tests.unit.vendor.test_registry import GOOD, add, vendors
 from tests.waiting import until
 
 __all__ = ["vendors"]
+
+COUNTS = f"""{GOOD}
+from proofmark.vendor.readings import Reading
+class Monitor:
+    def sample(self): return [Reading(0, energy_j=JOULES, power_w=5.0)]
+    def close(self): pass
+vendor.monitor = Monitor
+"""
 
 
 def test_one_that_stands_still_for_a_while_answers_all_the_same(vendors: Path, tmp_path: Path) -> None:
@@ -44,3 +56,53 @@ def test_what_the_processor_uses_is_no_cards_energy(
     sampler = monitor_main._Sampler(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02))
     seen = sampler.sample()
     assert seen["failure"] is None and seen["package_energy_j"] == joules
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    """Of a monitor's log, but for the first and one that is being written."""
+    return [json.loads(line) for line in log.read_bytes().splitlines(keepends=True)[1:] if line.endswith(b"\n")]
+
+
+def test_counters_are_read_when_that_is_asked_for(vendors: Path, tmp_path: Path) -> None:
+    """The power at such a moment would be taken for that of all the time to the next reading."""
+    add(vendors, "acme", f"{COUNTS}JOULES = 7.0\n")
+    log = tmp_path / "monitor.jsonl"
+    process = MonitorProcess(Watch("acme", str(vendors), os.getpgid(0), None, str(log), 3600.0))
+    until(lambda: log.exists() and len(lines(log)) == 1, "its first reading")
+    process.count()
+    until(lambda: len(lines(log)) == 2, "the one that is asked for")
+    assert process.stop() is None, "it does not wait for its next turn"
+    first, asked, last = lines(log)
+    assert [each["devices"][0]["energy_j"] for each in (first, asked, last)] == [7.0, 7.0, 7.0]
+    assert [each["devices"][0]["power_w"] for each in (first, asked, last)] == [5.0, None, 5.0]
+    assert asked["cpu"] is None and first["time"] <= asked["time"] <= last["time"]
+
+
+@pytest.mark.parametrize("joules, counts", [("7.0", True), ("None", False)])
+def test_what_counts_no_energy_is_asked_no_oftener(
+    vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joules: str, counts: bool
+) -> None:
+    add(vendors, "acme", f"{COUNTS}JOULES = {joules}\n")
+    monkeypatch.setattr(ProcessorPackages, "found", lambda: None)
+    sampler = monitor_main._Sampler(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02))
+    sampler.sample()
+    assert sampler.counts is counts
+
+
+def test_it_is_asked_where_a_round_begins_and_ends() -> None:
+    """Else of what was counted since the last reading the idle time before a round is given as much as the round."""
+    kinds = ("loader", "round_begin", "round", "round_end")
+    told: list[dict[str, Any]] = [{"alive": "calls"}, *({"event": {"event": kind}} for kind in kinds)]
+    seen: list[Any] = []
+
+    def run(step: str, timeout: float | None, on_progress: Any) -> dict[str, Any]:
+        for report in told:
+            on_progress(report)
+        return {"status": "done"}
+
+    here = ProcessesHere.__new__(ProcessesHere)
+    here._timeout = None
+    here._worker = SimpleNamespace(run=run)  # type: ignore[assignment]
+    here._monitor = SimpleNamespace(count=lambda: seen.append("count"))  # type: ignore[assignment]
+    assert here.run("engine_inference", seen.append) == {"status": "done"}
+    assert seen == [*told[:2], "count", told[2], told[3], "count", told[4]]

@@ -58,6 +58,15 @@ class TestEnergy:
         few = summarise(written(tmp_path, powered[::4]), (1, 10), 200, [], [(1.1, 1.9), (9, 10)])
         assert few is not None and few.energy_joules is None, "no reading within a round"
 
+    def test_of_a_short_round_by_readings_at_its_edges(self, tmp_path: Path) -> None:
+        """Between others, a second apart, the device was idle as long as it was busy."""
+        regular, edges = [sample(t, energy_j=70.0 * t, power_w=70) for t in (0, 1)], (1.51, 2.61)
+        begun, ended = (sample(t, energy_j=105 + 700 * (t - 1.5)) for t in edges)
+        samples = [*regular, begun, sample(2, energy_j=455, power_w=700), ended, sample(3, energy_j=903, power_w=70)]
+        found = summarise(written(tmp_path, samples), (1.5, 2.6), 100, [], [(1.5, 2.6)])
+        assert found is not None and found.energy_joules == pytest.approx(770, rel=0.02)
+        assert found.energy_method == "device energy counter"
+
     def test_of_a_trial_that_began_before_the_first_reading(self, tmp_path: Path) -> None:
         path = written(tmp_path, [sample(t, energy_j=1000 + 50 * t) for t in (1.2, 2.5, 3.5)])
         before = summarise(path, (1, 3), 100, [])
