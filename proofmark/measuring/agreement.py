@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -135,7 +136,7 @@ def distance(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor | N
     """How far the worst row of `answer` is from `wanted`, in units of how far rows of `among` are from their mean.
 
     Those are `wanted` if none are given. Where they are all alike, in units of their length. Infinite for another shape
-    or for what is not a number.
+    or for what is not a number. Equal infinities, as of a place that is masked, are no distance, and tell of none.
     """
     import torch
 
@@ -143,8 +144,11 @@ def distance(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor | N
         return float("inf")
     got, want = (tensor.to(torch.float64).reshape(len(tensor), -1) for tensor in (answer, wanted))
     rows = want if among is None else among.to(torch.float64).reshape(len(among), -1)
+    if rows.isinf().any():
+        known = rows.masked_fill(rows.isinf(), math.nan)
+        rows = torch.where(rows.isinf(), known.nanmean(0).nan_to_num(), rows)
     spread = float((rows - rows.mean(0)).norm(dim=1).mean()) or float(rows.norm(dim=1).mean())
-    worst = float((got - want).norm(dim=1).max())
+    worst = float(torch.where(got == want, 0.0, got - want).norm(dim=1).max())
     if worst == 0:
         return 0.0
     return worst / spread if spread > 0 and worst == worst else float("inf")

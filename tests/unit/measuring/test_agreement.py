@@ -24,6 +24,26 @@ def test_distance() -> None:
     assert distance(torch.zeros(2, 2), torch.zeros(2, 2)) == 0
 
 
+def test_equal_infinities_are_no_distance_and_tell_of_none() -> None:
+    """A model may mask a place, or take the logarithm of nothing; where it does so is part of its answer."""
+    inf = float("inf")
+    wanted = torch.tensor([[0.0, -inf, 1.0], [0.0, -inf, 3.0], [-inf, inf, 5.0]])
+    assert distance(wanted.clone(), wanted) == 0
+    near = wanted + torch.tensor([[0.0, 0.0, 0.1]])
+    assert distance(near, wanted) == pytest.approx(0.1 / (4 / 3), rel=1e-5), "1, 3 and 5 lie 4/3 from their mean"
+    for wrong in (0.0, inf, float("nan")):
+        assert distance(torch.where(wanted == -inf, wrong, wanted), wanted) == inf
+    assert distance(torch.where(wanted == 1, -inf, wanted), wanted) == inf
+    assert distance(wanted[:, :1] * 0, wanted[:, :1]) == inf
+
+
+def test_where_only_infinities_are_how_far_samples_lie_apart_is_not_known() -> None:
+    masked = torch.full((2, 2), float("-inf"))
+    assert distance(masked.clone(), masked) == 0
+    assert distance(torch.zeros(2, 2), torch.zeros(2, 2), masked) == 0
+    assert distance(torch.ones(2, 2), torch.zeros(2, 2), masked) == float("inf")
+
+
 def test_distance_from_rows_that_are_all_alike_is_in_units_of_their_length() -> None:
     wanted = torch.ones(3, 4)
     assert distance(wanted * 1.5, wanted) == pytest.approx(0.5)
