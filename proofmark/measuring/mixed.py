@@ -38,7 +38,7 @@ ENOUGH = 3
 """Batches of a round from which on some are fresh."""
 
 HELD = 4 << 30
-"""Bytes of the data's own batches that may wait for the end of a round."""
+"""Bytes of the data's own batches that may wait for the end of a round, and as many of answers."""
 
 ROWS = 2
 """Rows of a batch whose answers are held against the reference."""
@@ -53,7 +53,7 @@ class Noted:
         rows: the inputs of some rows, as they were before the call.
         chosen: which rows those are.
         held: the data's own inputs and targets, where others took their place; None where it is only watched.
-        answers: of those rows, once they are there.
+        answers: of those rows, once they are there; none where there was no room for them.
     """
 
     position: int
@@ -94,6 +94,8 @@ class Mixed:
         self._made = self._new(0) if 0 in self._fresh else None
         self._position = -1
         self._answered = -1
+        self._with_answers: list[Noted] = []
+        self._asked_for_room = 0
         self.spent_ns = 0
 
     def _drawn(self, places: list[int], count: int, held: int) -> set[int]:
@@ -171,8 +173,23 @@ class Mixed:
         noted = self._noted.get(self._answered)
         if noted is None:
             return False
-        noted.answers = [[output[row : row + 1].clone() for output in outputs] for row in noted.chosen]
+        if self._has_room(noted, ROWS * sum(output[:1].nbytes for output in outputs)):
+            noted.answers = [[output[row : row + 1].clone() for output in outputs] for row in noted.chosen]
         return self._answered in self._fresh
+
+    def _has_room(self, noted: Noted, size: int) -> bool:
+        """Whether answers of so many bytes are kept: where there are more than there is room for, those of each batch
+        are as likely to be (a reservoir sample), and others give way."""
+        most = max(1, HELD // max(1, size))
+        self._asked_for_room += 1
+        if len(self._with_answers) < most:
+            self._with_answers.append(noted)
+            return True
+        if (place := self._chance.randrange(self._asked_for_room)) >= most:
+            return False
+        self._with_answers[place].answers = []
+        self._with_answers[place] = noted
+        return True
 
     @property
     def noted(self) -> list[Noted]:

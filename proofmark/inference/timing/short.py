@@ -143,7 +143,8 @@ class ShortRounds:
         """Complain if the reference answers random rows of a round, of fresh batches and of the data's, otherwise."""
         import torch
 
-        rows = [row for noted in mixed.noted for row in zip(noted.rows, noted.answers, strict=True)]
+        looked_at = [noted for noted in mixed.noted if noted.answers]
+        rows = [row for noted in looked_at for row in zip(noted.rows, noted.answers, strict=True)]
         if self._reference is None or not rows:
             return
         chosen = random.SystemRandom().sample(rows, min(COMPARED, len(rows)))

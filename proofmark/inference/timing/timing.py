@@ -220,7 +220,7 @@ class Timing:
             result.spent_ns = mixed.spent_ns
             result.whole_ns -= mixed.spent_ns
         for noted in mixed.noted:
-            if self.answers is not None:
+            if self.answers is not None and noted.answers:
                 for inputs, answer in zip(noted.rows, noted.answers, strict=True):
                     self.answers.take_row(inputs, answer)
             if noted.held is not None:

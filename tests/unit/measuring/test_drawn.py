@@ -158,6 +158,21 @@ def test_some_batches_of_a_round_give_way_to_fresh_ones() -> None:
     assert mixed.spent_ns > 0
 
 
+def test_of_large_answers_no_more_are_held_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which ones is left to chance: an engine that knew would answer the others otherwise."""
+    monkeypatch.setattr("proofmark.measuring.mixed.HELD", 5 * ROWS * 4000)
+    loader, places = Counted(ITEMS, SIZE), [0] * 101
+    for _ in range(80):
+        mixed = Mixed(loader, full(loader), next(iter(loader))[0])
+        for inputs, _targets in mixed:
+            mixed.takes([inputs[0][:, :1].expand(-1, 1000)])
+        kept = [each.position for each in mixed.noted if each.answers]
+        assert len(kept) == 5 < len(mixed.noted) and any(each.held for each in mixed.noted)
+        for each in kept:
+            places[each] += 1
+    assert 0.35 < sum(places[:50]) / sum(places) < 0.65
+
+
 class Refilled(Counted):
     """One buffer for all batches."""
 
