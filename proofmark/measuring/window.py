@@ -202,15 +202,3 @@ def on_host(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
     with one_thread():
         return [torch.Tensor.to(torch.Tensor.detach(output), "cpu", copy=True) for output in outputs]
-
-
-def share_memory(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
-    """Whether two answers, both alive, lie in the same memory."""
-    held = {_address(tensor) for tensor in one} - {0}
-    return any(_address(tensor) in held for tensor in other)
-
-
-def _address(tensor: torch.Tensor) -> int:
-    import torch
-
-    return torch.Tensor.untyped_storage(tensor).data_ptr()

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Beside, InTurn, Score
-from proofmark.measuring.window import Apart, Compute, Synchronize, run_window, share_memory
+from proofmark.measuring.window import Apart, Compute, Synchronize, run_window
 from proofmark.process.threads import one_thread
 from proofmark.process.wall_clock import now
 
 if TYPE_CHECKING:
-    import torch
-
     from proofmark.case import Loader
     from proofmark.measuring.drawn import Order
     from proofmark.metric import Metric
@@ -38,7 +36,6 @@ class TimedRound:
     batch_ns: list[int] = field(default_factory=list)
     foo_seconds: float = 0.0
     foo_outside: bool = False
-    reused_memory: bool = False
     fresh: list[int] = field(default_factory=list)
 
     def foo_fault(self, declared: bool) -> str | None:
@@ -83,9 +80,8 @@ def timed_round(
     begun = clock()
     stages = (Beside if beside else InTurn)(loader, passes, metric)
     result = TimedRound(started, stages.score, passes)
-    apart, previous = isinstance(compute, Apart), list["torch.Tensor"]()
     with contextlib.ExitStack() as around:
-        if apart and not beside:  # else a batch is computed here
+        if isinstance(compute, Apart) and not beside:  # else a batch is computed here
             around.enter_context(one_thread())
         around.callback(stages.stop)
         for inputs, targets in stages.batches():
@@ -94,9 +90,6 @@ def timed_round(
             result.batch_ns.append(window.nanoseconds)
             result.foo_seconds += abs(window.foo_seconds)
             result.foo_outside |= not 0.0 <= window.foo_seconds <= window.seconds
-            if not apart:  # else they are the referee's own copies
-                result.reused_memory |= share_memory(previous, window.outputs)
-                previous = window.outputs
             result.items += batch
             if not stages.evaluate(window.answer, targets):
                 break

