@@ -175,6 +175,7 @@ class _Stage(threading.Thread, ABC):
         import torch
 
         torch.set_num_threads(1)
+        torch.get_num_threads()  # a thread takes the default when it first asks or computes, which is put back by then
         self._ready.set()
         try:
             self.work()

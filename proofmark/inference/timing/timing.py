@@ -8,6 +8,7 @@ import math
 import random
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
@@ -107,10 +108,14 @@ class Timing:
         """The loader alone, right before a timed round, so that a machine that slows down slows both."""
         if isinstance(self._compute, Rests):
             self._compute.rest()  # whatever it did meanwhile would slow the loader down
-        with one_thread(), self._bench.running_on():
+        with self._loading_threads(), self._bench.running_on():
             items, seconds = loader_round(self._bench.loader, self._least_seconds, order=self._bench.order)
         attempt = self._bench.attempt
         self._bench.log.write("loader", of=self._name, attempt=attempt, items=items, seconds=seconds)
+
+    def _loading_threads(self) -> AbstractContextManager[None]:
+        """As many as load in a round: this one loads, and computes too, where the target is in turn with it here."""
+        return one_thread() if self._beside or isinstance(self._compute, Apart) else nullcontext()
 
     def time(self, number: int, rounds: int) -> Round:
         """One timed round. One that turns out too short is run again, and longer; it does not count.

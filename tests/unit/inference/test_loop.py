@@ -327,6 +327,31 @@ class TestFailures:
             run(compute=lambda inputs: (answer(inputs[0]), 0.0))
 
 
+def test_what_runs_beside_the_compute_has_one_thread_each() -> None:
+    """Also where it first asks when the compute's own number is in force again."""
+    under_way, seen = threading.Event(), list[int]()
+
+    class Waiting(Loader):
+        def __iter__(self) -> Iterator[Batch]:
+            for number, batch in enumerate(super().__iter__()):
+                if number == 1:
+                    under_way.wait()
+                    seen.append(torch.get_num_threads())
+                yield batch
+
+    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        under_way.set()
+        return engine(inputs)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run(Waiting(), compute, evaluate=lambda *each: seen.append(torch.get_num_threads()) or evaluate(*each))
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("beside", [True, False])
 def test_one_buffer_for_all_answers_changes_none_of_them(beside: bool) -> None:
     buffer = torch.empty(4, 1)

@@ -113,6 +113,31 @@ def test_a_framework_that_answers_in_the_same_memory_is_accused_of_nothing(tmp_p
     assert case.events("dishonest") == [] and [event["accuracy"] for event in case.events("round")] == [1, 1]
 
 
+@pytest.mark.parametrize("runs_on_processor, alone", [(True, 2), (False, 1)])
+def test_the_loader_alone_has_as_many_threads_as_it_has_in_a_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs_on_processor: bool, alone: int
+) -> None:
+    """Else a round that loads with all of them is faster than what it waits for."""
+    case = Measured(tmp_path, runs_on_processor)
+    seen: dict[tuple[int, int], set[int]] = {}
+
+    class Counting(Loader):
+        def __iter__(self) -> Any:
+            for batch in super().__iter__():
+                edges = len(case.events("round_begin")), len(case.events("round_end"))
+                seen.setdefault(edges, set()).add(torch.get_num_threads())
+                yield batch
+
+    case.bench.loader = Counting(40, 4)  # type: ignore[assignment]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        measure(case.bench, "framework", engine, 1)
+    finally:
+        torch.set_num_threads(threads)
+    assert seen[0, 0] == seen[1, 0] == {alone}
+
+
 def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: Path) -> None:
     """However long one takes: the vendor chooses how large they are."""
     case = Measured(tmp_path, min_seconds=0.001)
