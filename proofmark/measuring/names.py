@@ -94,6 +94,8 @@ class Names:
 
 def _share(seen: _Output) -> float:
     """The least share that is let differ of which chance makes as many, less one; in units of samples that differ."""
+    if not seen.wrong:
+        return 0.0  # nor is there any where an output has no places
     half = DEVIATIONS / 2
     likely = (math.sqrt(half**2 + max(0, seen.wrong - 1)) - half) ** 2
     return likely / seen.places / (seen.unlike / seen.compared if seen.unlike else 1.0)

@@ -37,6 +37,10 @@ def test_near_ties_change_places(scores: torch.Tensor, form: torch.dtype, precis
     assert (rounded != wanted).any() and held(rounded, wanted) < TOLERANCE[precision] / 4
 
 
+def test_an_output_without_places_has_no_name_that_could_differ() -> None:
+    assert held(torch.empty(ROWS, 0, dtype=torch.int64), torch.empty(ROWS, 0, dtype=torch.int64)) == 0
+
+
 def test_of_whatever_type(scores: torch.Tensor) -> None:
     wanted = scores.argmax(-1)
     assert held(wanted.int(), wanted) == held(wanted.to(torch.uint8), wanted) == 0
