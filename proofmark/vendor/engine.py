@@ -45,6 +45,10 @@ class InferModel(Protocol):
         the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
         inference; it must be 0.0 in timed rounds.
 
+        All places of a row are held against the framework's answer, those that the inputs pad too: an engine that
+        leaves padding out is held to what the model answers there all the same. A mask may have holes: some inputs are
+        cut from two rows.
+
         A class whose calls need such time says why, in a line of text that is its attribute `foo_time_reason`. Its
         figures are then shown with that time and without it, and the run is INSUFFICIENT: it has no rank. A class that
         reports such time and does not say why is dishonest.
