@@ -142,7 +142,8 @@ class FoundVendor:
         whys = {path: why_never_read(path.name) for path in found}
         for path in found:
             if path.parent == self.directory and path.is_dir():
-                whys[path] = why_none_is_read(path.name, [each.name for each in path.glob("*")], suites)
+                settings = {each.relative_to(path).parts[0] for each in path.glob("*/**/*.yaml")}
+                whys[path] = why_none_is_read(path.name, settings, suites)
         return [Problem(str(path), "", why) for path, why in whys.items() if why is not None]
 
     @property

@@ -76,16 +76,17 @@ def why_never_read(name: str) -> str | None:
     if stem in _OWN_YAML and ending in ("yml", "json"):
         return f"is never read: expected YAML in {stem}.yaml"
     if ending == "yaml" and stem not in _OWN_YAML:
-        return next((_misspelled(f"{own}.yaml") for own in sorted(_OWN_YAML) if misspelled(stem, own)), None)
+        near = (own for own in sorted(_OWN_YAML) if abs(len(own) - len(stem)) <= 1 and misspelled(stem, own))
+        return next((_misspelled(f"{own}.yaml") for own in near), None)
     return None
 
 
-def why_none_is_read(folder: str, folders: Collection[str], suites: Collection[str]) -> str | None:
-    """Why no settings are read in a folder beside the vendor's package, given what folders it has.
+def why_none_is_read(folder: str, settings: Collection[str], suites: Collection[str]) -> str | None:
+    """Why no settings are read in a folder beside the vendor's package, given which of its own hold some.
 
     None where it may be the vendor's own code.
     """
-    meant_for_cases = folder != CONFIGS and misspelled(folder, CONFIGS) and not set(suites).isdisjoint(folders)
+    meant_for_cases = folder != CONFIGS and misspelled(folder, CONFIGS) and not set(suites).isdisjoint(settings)
     return _misspelled(CONFIGS) if meant_for_cases else None
 
 

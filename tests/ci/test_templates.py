@@ -247,7 +247,7 @@ def on_github_card(clone: Clone, branch: str, upstream: Path) -> Job:
     onto = ONTO.get(branch, "main")
     base, request = clone(f"origin/{onto}", "base"), clone(f"origin/{branch}", "request")
     (request / ".venv").unlink()
-    known = {"github.event.pull_request.base.sha": git_in(upstream)("rev-parse", onto)}
+    known = {"github.sha": git_in(upstream)("rev-parse", onto)}
     code, output = github("github-card.yml", "whose", base.parent, known)
     if code:
         return Job(code, output, base)

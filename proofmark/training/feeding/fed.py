@@ -57,9 +57,7 @@ class Supply:
     def pin(self) -> None:
         """Copy batches to pinned memory from now on, ahead of time: this process has its device. Pinning before would
         choose one. Nothing is done where the device's part of torch can't pin, which it need not."""
-        with contextlib.suppress(RuntimeError):
-            torch.empty(1).pin_memory()
-            self._pin = True
+        self._pin = can_pin()
 
     def _source(self) -> Callable[[], Batch]:
         """Where batches come from, one a call. To be called once."""
@@ -191,6 +189,15 @@ class Requested(Supply):
             inputs, targets = self._taken(self._next())
             self._to_come -= 1
             yield inputs, targets.clone()  # a metric may keep them all, and its slot would never come back
+
+
+def can_pin() -> bool:
+    """Whether the device's part of torch pins memory of the host's."""
+    try:
+        torch.empty(1).pin_memory()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _in_a_thread(load: Callable[[], Batch], count: int) -> Callable[[], Batch]:

@@ -34,6 +34,7 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import WriteResult
 
 from proofmark.errors import StepError, harmless, reason
+from proofmark.training.feeding.fed import can_pin
 
 if TYPE_CHECKING:
     from proofmark.training.ranks.model.strategy import Place
@@ -110,8 +111,8 @@ class Checkpoints:
         set_model_state_dict(model, model_state)
         set_optimizer_state_dict(model, optimizer, optimizer_state | progress.pop("plain"), options=_OPTIONS)
         torch.set_rng_state(tensors[_random_key("cpu")])
-        if device.type != "cpu":
-            torch.get_device_module(device).set_rng_state(tensors[_random_key("device")])
+        if (module := _module_of(device)) is not None:
+            module.set_rng_state(tensors[_random_key("device")])
         return progress
 
 
@@ -121,7 +122,7 @@ class _Stager(BlockingAsyncStager):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
-        self._pins = device.type == "cuda"
+        self._pins = device.type == "cuda" and can_pin()
         self._form: dict[str, Any] = {}
 
     def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -245,9 +246,17 @@ def _random_key(kind: str) -> str:
 def _random_states(device: torch.device) -> dict[str, torch.Tensor]:
     """Of the processor, and of the device that this rank trains on: the machine may have others, not its to use."""
     states = {_random_key("cpu"): torch.get_rng_state()}
-    if device.type != "cpu":
-        states[_random_key("device")] = torch.get_device_module(device).get_rng_state()
+    if (module := _module_of(device)) is not None:
+        states[_random_key("device")] = module.get_rng_state()
     return states
+
+
+def _module_of(device: torch.device) -> Any:
+    """torch's own for a kind of device, which not all have; None of the processor."""
+    try:
+        return None if device.type == "cpu" else torch.get_device_module(device)
+    except RuntimeError:
+        return None
 
 
 def _digest(path: Path) -> str:

@@ -40,7 +40,7 @@ def _chooses_devices(name: str) -> str:
     why = may_not_be_set(name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name) or not re.search("VISIBLE|DEVICE|AFFINITY|MODULE", name):
         why = "is not named after devices: expected a name such as ACME_VISIBLE_DEVICES"
-    elif re.match("K?G?OMP_|MKL_", name):
+    elif re.match("(GOMP|KMP|OMP|MKL|OPENBLAS)_", name):
         why = "chooses processors for all of a case's processes"
     if why and why != ASSIGNED:
         raise ValueError(f"{name[:80]!r} {why}")

@@ -308,7 +308,7 @@ def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -
 @pytest.mark.parametrize(("name", "meant"), [("chip.yaml", "chips.yaml"), ("enviroment.yaml", "environment.yaml")])
 def test_misspelled_settings_beside_the_package_are_told(vendors: Path, name: str, meant: str) -> None:
     add(vendors, "acme")
-    for file in ("chips.yaml", "kernels.yaml", name):
+    for file in ("chips.yaml", "kernels.yaml", "supported.yaml", "chipset.yaml", name):
         (vendors / "acme" / file).touch()
     (problem,) = found_strays(vendors)
     assert (problem.where, problem.what) == (str(vendors / "acme" / name), f"is never read; did you mean '{meant}'?")
@@ -316,8 +316,14 @@ def test_misspelled_settings_beside_the_package_are_told(vendors: Path, name: st
 
 def test_a_misspelled_folder_of_overrides_is_told_and_a_package_of_the_vendors_is_not(vendors: Path) -> None:
     add(vendors, "acme")
-    for folder in ("configs/training", "config/training", "configure/kernels"):
-        (vendors / "acme" / folder).mkdir(parents=True)
+    for file in (
+        "configs/training/net/1x1.yaml",
+        "config/training/net/1x1.yaml",
+        "configure/kernels/a.yaml",
+        "conf/training/a.py",
+    ):
+        (vendors / "acme" / file).parent.mkdir(parents=True)
+        (vendors / "acme" / file).touch()
     (problem,) = found_strays(vendors)
     assert (problem.where, problem.what) == (str(vendors / "acme/config"), "is never read; did you mean 'configs'?")
 
