@@ -197,19 +197,18 @@ class ReattachedAtService(Reattached):
             if self._file.status == "running" and not self._file.hosts:
                 return f"its session, {self._leader}, has yet to hand it over"
             return super().fetch(leaves)
-        is_home = self._is_home(leaves)
+        if self._is_home(leaves):
+            return None
         if (running := self._running()) is None:
-            return None if is_home else "its service has no such job"
+            return "its service has no such job"
         view = running.look()
         if not view.ended:
             return f"job {running.id} is {view.phase}: what it leaves can be had when it has ended"
         self._file = self._file.end(ENDS[view.state])
-        wrong: dict[int, str] = {}
-        if not is_home:
-            places = self._service.places(running.at.name, "")
-            wrong = gather(running, view, places.results, running.at.nodes, leaves).brought.wrong
+        places = self._service.places(running.at.name, "")
+        brought = gather(running, view, places.results, running.at.nodes, leaves).brought
         self._hear(running, view)
-        return next(iter(wrong.values()), None if self._deaf is None else str(self._deaf))
+        return next(iter(brought.wrong.values()), None if self._deaf is None else str(self._deaf))
 
     def stop(self) -> None:
         """Have its session end it; if that is gone, has given it up, did not see it end or does not answer, have the

@@ -104,8 +104,9 @@ class _Seen:
     def take(self, sample: Sample) -> None:
         self.samples += sample.isolation is None
         if self._window and self._window[0] <= sample.time <= self._window[1]:
-            self.within += 1
-            self.slowed += any(device.throttled for device in sample.devices)
+            if sample.cpu is not None:  # else it was asked for at a round's edge, before which a device is idle
+                self.within += 1
+                self.slowed += any(device.throttled for device in sample.devices)
             for device in sample.devices:
                 self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:MOST_NAMED]
                 self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:MOST_NAMED]

@@ -140,10 +140,9 @@ class FoundVendor:
         suites = sorted({case.partition("/")[0] for case in cases})
         found = [path for folder in ["", *suites] for path in sorted((self.directory / folder).glob("*"))]
         whys = {path: why_never_read(path.name) for path in found}
-        for path in found:
-            if path.parent == self.directory and path.is_dir():
-                settings = {each.relative_to(path).parts[0] for each in path.glob("*/**/*.yaml")}
-                whys[path] = why_none_is_read(path.name, settings, suites)
+        whys |= {
+            path: why_none_is_read(path, suites) for path in found if path.parent == self.directory and path.is_dir()
+        }
         return [Problem(str(path), "", why) for path, why in whys.items() if why is not None]
 
     @property

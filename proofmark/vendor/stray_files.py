@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from proofmark.names import BRING, hint, meant, misspelled
 from proofmark.rules.scale import Scale
@@ -81,13 +82,12 @@ def why_never_read(name: str) -> str | None:
     return None
 
 
-def why_none_is_read(folder: str, settings: Collection[str], suites: Collection[str]) -> str | None:
-    """Why no settings are read in a folder beside the vendor's package, given which of its own hold some.
-
-    None where it may be the vendor's own code.
-    """
-    meant_for_cases = folder != CONFIGS and misspelled(folder, CONFIGS) and not set(suites).isdisjoint(settings)
-    return _misspelled(CONFIGS) if meant_for_cases else None
+def why_none_is_read(folder: Path, suites: Collection[str]) -> str | None:
+    """Why no settings are read in a folder beside the vendor's package; None where it may be the vendor's own code."""
+    if folder.name == CONFIGS or not misspelled(folder.name, CONFIGS):
+        return None
+    files = (path for suite in suites for path in (folder / suite).rglob("*"))
+    return _misspelled(CONFIGS) if any(path.suffix in (".yaml", ".yml", ".json") for path in files) else None
 
 
 def _misspelled(own: str) -> str:

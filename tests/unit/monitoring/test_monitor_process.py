@@ -87,6 +87,9 @@ def test_what_counts_no_energy_is_asked_no_oftener(
     sampler = monitor_main._Sampler(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02))
     sampler.sample()
     assert sampler.counts is counts
+    monkeypatch.setattr(monitor_main, "_processor_seconds", iter([0.0, 0.2]).__next__)
+    sampler.sample()
+    assert not sampler.counts, "so slow a reading would slow what is timed"
 
 
 def test_it_is_asked_where_a_round_begins_and_ends() -> None:
