@@ -20,6 +20,8 @@ class TrainingAdapter:
         Its state dict keeps the case's names (behind wrappers such as `module.`; `_extra_state` may be added), shapes,
         values, and dtypes, or at precision fp16 and bf16 that one; all stays trainable that was; and in eval mode it
         computes what the case's model does. The referee looks, and evaluates the weights in the case's own model.
+        An audit makes steps again, each rank's with its own samples: statistics over those of all ranks
+        (SyncBatchNorm) give other gradients, which it refuses.
         """
         return model
 

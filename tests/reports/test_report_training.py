@@ -218,6 +218,15 @@ def test_nobody_is_faster_than_its_share_by_more_than_noise(rate: float, share: 
         assert str(found) == f"– ({reason})"
 
 
+@pytest.mark.parametrize("setting", [{"precision": "fp16"}, {"compile": True}])
+def test_scales_that_compute_otherwise_are_not_compared(setting: dict[str, Any]) -> None:
+    """What is gained by another precision would be taken for scaling, or for a machine that was not alone."""
+    larger = at("1x8", 2000.0)
+    other = TrainingView(larger.record.model_copy(update={"config": {**larger.record.config, **setting}}))
+    found = efficiency(other, at("1x1", 100.0))
+    assert found.value is None and str(found) == f"– (1x8 and 1x1 differ in {next(iter(setting))})"
+
+
 def test_scattered_runs_have_more_noise() -> None:
     """40 and 160 at one process: 133 % of all over all, 64. What is beyond that is beyond noise."""
     runs = [at("1x1", rate).record.runs[0] for rate in (40.0, 160.0)]

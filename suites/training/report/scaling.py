@@ -15,6 +15,9 @@ from suites.training.report.view import TrainingView
 NOISE = 0.1
 """How far above its share of the smaller scale's rate one may come by noise: two rates of 5 % each."""
 
+OF_A_STEP = ("precision", "compile", "activation_checkpointing", "channels_last")
+"""Settings by which a step takes another time on one process too. What it is divided into follows from the scale."""
+
 
 @dataclass(frozen=True)
 class ScaleRow:
@@ -72,7 +75,11 @@ def _rows(group: Sequence[TrainingView]) -> list[ScaleRow]:
 
 
 def efficiency(view: TrainingView, other: TrainingView) -> Shown:
-    """A scale's rate per process as a share of a smaller one's; none if either is too short, or if it cannot be."""
+    """A scale's rate per process as a share of a smaller one's; none if they compute otherwise, if either is too short,
+    or if it cannot be."""
+    ours, theirs = view.record.config, other.record.config
+    if differing := [key for key in OF_A_STEP if ours.get(key) != theirs.get(key)]:
+        return missing(f"{view.record.scale} and {other.record.scale} differ in {', '.join(differing)}")
     for each in (other, view):
         short = too_short(each.record.runs)
         if short:
