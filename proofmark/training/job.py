@@ -23,6 +23,9 @@ RANKS = ("rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
 LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", EXAMINER_LOG, *RANKS)
 """What a node's agent, its monitor, the referee's process and its ranks write."""
 
+STANDSTILL = 1.0
+"""Seconds between two looks: in more the session itself stood still, and heard nothing."""
+
 
 def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) -> Handle:
     """Start an agent per node, on this machine with `imports` of the case's done.
@@ -56,10 +59,11 @@ def follow(
     """
     deadline = time.monotonic() + timeout
     path = spec.node_directory(0) / "rank0.jsonl"
-    tail, stopwatch = Tail(path), Stopwatch(path)
+    tail, stopwatch, hearing = Tail(path), Stopwatch(path, clock=time.monotonic), _Hearing()
     while True:
         status = handle.status()
-        stopwatch.look()
+        if hearing.is_well(handle.silent) or status != "running":
+            stopwatch.look()
         for news in handle.news():
             note(news)
         for event in tail.events():
@@ -72,3 +76,17 @@ def follow(
                 "reason": f"took longer than the {timeout:g} s of --step-timeout and was ended",
             }
         time.sleep(0.1)
+
+
+class _Hearing:
+    """Whether what is not home was not said: else its time would be taken for that at which it comes."""
+
+    def __init__(self) -> None:
+        self._asked, self._behind = time.monotonic(), 0.0
+
+    def is_well(self, silent: bool) -> bool:
+        """Whether it is now, while a host is `silent` or none is. What was said in a silence comes home when that is
+        over, in no more time than it lasted."""
+        passed, self._asked = time.monotonic() - self._asked, time.monotonic()
+        self._behind += passed if silent or passed > STANDSTILL else -min(passed, self._behind)
+        return self._behind <= 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.events.tail import Tail
+from proofmark.training import job
 from proofmark.training.logs.ranks import tail
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
@@ -161,6 +163,67 @@ def test_what_is_said_between_two_looks_at_the_log_is_known_by_the_clock(tmp_pat
             log.write(kind, **FIELDS[kind])
         watch.look()
     assert (watch.least, watch.most) == (7.0, 9.0)
+
+
+class FarOff:
+    """A job on another host as its session sees it, second by half second of a clock that the test sets: training
+    begins at 10 and ends at 130, and each line comes home at once, or as soon as the session has heard the host again
+    for a second."""
+
+    def __init__(self, folder: Path, silence: tuple[float, float], asleep: tuple[float, float]) -> None:
+        self.now, self._silence, self._asleep = 0.0, silence, asleep
+        self._log, self._lines = EventLog(folder / "rank0.jsonl"), [(10.0, BEGIN), (130.0, END)]
+
+    @property
+    def silent(self) -> bool:
+        return self._silence[0] <= self.now < self._silence[1]
+
+    def status(self) -> str:
+        return "running" if self.now < 260.0 else "succeeded"
+
+    def news(self) -> list[str]:
+        return []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, _: float) -> None:
+        self.now += 0.5
+        if self.now == self._asleep[0]:
+            self.now = self._asleep[1]
+        deaf = any(begin <= self.now <= end + 1 for begin, end in (self._silence, self._asleep))
+        while self._lines and self._lines[0][0] <= self.now and not deaf:
+            _, kind = self._lines.pop(0)
+            self._log.write(kind, **FIELDS[kind])
+
+
+NEVER = (999.0, 999.0)
+
+
+@pytest.mark.parametrize(
+    "silence, asleep, least",
+    [
+        (NEVER, NEVER, 119.5),
+        ((100.0, 200.0), NEVER, 89.5),
+        (NEVER, (100.0, 200.0), 89.5),
+        ((20.0, 60.0), NEVER, 119.5),
+    ],
+)
+def test_a_log_that_comes_late_makes_no_training_longer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    silence: tuple[float, float],
+    asleep: tuple[float, float],
+    least: float,
+) -> None:
+    """Over the end of an honest training its link was silent, or its session stopped: what came home afterwards was
+    said at any time since. A silence that was over before costs nothing."""
+    far = FarOff(tmp_path, silence, asleep)
+    monkeypatch.setattr(job, "time", far)
+    spec: Any = SimpleNamespace(node_directory=lambda node: tmp_path)
+    handle: Any = far
+    end = job.follow(handle, spec, 999.0, lambda event: None, lambda note: None)
+    assert end == {"status": "succeeded", "watched": {"least": least}}
 
 
 def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -> None:
