@@ -78,7 +78,7 @@ def rank(number: int) -> list[dict[str, Any]]:
             ("evaluation", {**TOTALS, "step": 0, "samples": 0, "metric": 0.1, "took_seconds": 0.1}),
             ("init_end", {}),
             ("train_begin", {"steps": 0, "samples": 0}),
-            ("resumed", {"checkpoint": "step-2", "step": 2, "samples": 32}),
+            ("resumed", {"checkpoint": "step-2", "step": 2, "samples": 32, "apart": {"data": -0.5, "compute": 0.25}}),
             ("epoch_begin", {"epoch": 0}),
             ("steps", {**TOTALS, "step": 4, "first": 3, "losses": [3.0, 2.0], "learning_rate": 0.1, "total_steps": 9}),
             ("checkpoint", {"step": 4}),

@@ -13,6 +13,7 @@ from proofmark.record.events.types import (
     Count,
     Counted,
     EventReader,
+    Fields,
     Line,
     Rate,
     Seconds,
@@ -132,6 +133,15 @@ class _Step(Typed):
     step: Steps
 
 
+class _Apart(Fields):
+    data: Annotated[float, Field(gt=-1e12, lt=1e12)]
+    compute: Annotated[float, Field(gt=-1e12, lt=1e12)]
+
+
+class _Resumed(_Step):
+    apart: NotRequired[_Apart]
+
+
 class _Confirmation(_Step):
     samples: Count
     metric: float | None
@@ -164,7 +174,7 @@ RANK_KINDS: dict[str, Any] = {
     "check": Annotated[Typed, fits(Check), AfterValidator(_said_in_a_line)],
     "confirmation": _Confirmation,
     "checkpoint": _Step,
-    "resumed": _Step,
+    "resumed": _Resumed,
     "diverged": _Step,
     "train_end": _TrainEnd,
     "memory": _Memory,

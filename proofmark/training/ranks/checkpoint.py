@@ -55,6 +55,18 @@ class Checkpoints:
         self._pending: Any = None
         self._stager = _Stager(place.device)
 
+    def gathered(self, own: dict[str, int]) -> list[dict[str, int]] | None:
+        """What each rank has, in their order, at rank 0; None at others. Waits for the one before: its ranks may still
+        talk.
+
+        Raises:
+            OSError: that can't be written.
+        """
+        self.wait()
+        every: list[Any] | None = [None] * self._place.world if self._place.rank == 0 else None
+        dist.gather_object(own, every, dst=0, group=self._group)
+        return every
+
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
     ) -> None:

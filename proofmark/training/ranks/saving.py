@@ -24,6 +24,7 @@ class Saving:
     def __init__(self, config: EffectiveConfig, spec: TrainingSpec, data: Data, account: Account) -> None:
         self._config, self._account = config, account
         self._identity = _identity(config, spec, data, account.place.world)
+        self._apart = dict[str, int]()
         self._checkpoints: Checkpoints | None = None
         if config.checkpoint_steps:
             from proofmark.training.ranks.checkpoint import Checkpoints  # a second, for the library behind it
@@ -40,6 +41,7 @@ class Saving:
             share_buffers(unwrapped(stepper.model), account.place)
             reached = {**asdict(at), "epoch": at.epoch + epoch_ended, "batch": 0 if epoch_ended else at.batch}
             progress = {**self._identity, **reached, **account.clock.state(), **stepper.state()}
+            progress["parts_of_ranks"] = self._checkpoints.gathered(self._own_parts())
             self._checkpoints.save(at.steps, stepper.model, stepper.optimizer, progress)
             account.log.write("checkpoint", step=at.steps)
 
@@ -65,8 +67,16 @@ class Saving:
             raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
         at.epoch, at.batch, at.steps, at.samples = (progress[key] for key in ("epoch", "batch", "steps", "samples"))
         account.clock.resume(progress)
+        if ranks := progress.get("parts_of_ranks"):  # an older checkpoint has rank 0's alone
+            own = ranks[account.place.rank]
+            self._apart = {part: own[part] - ns for part, ns in progress["parts_ns"].items()}
         stepper.resume(progress)
-        account.log.write("resumed", checkpoint=path.name, step=at.steps, samples=at.samples)
+        apart = {"apart": {part: ns / 1e9 for part, ns in self._apart.items()}} if self._apart else {}
+        account.log.write("resumed", checkpoint=path.name, step=at.steps, samples=at.samples, **apart)
+
+    def _own_parts(self) -> dict[str, int]:
+        """This rank's, in nanoseconds: its clock went on from rank 0's, which are the run's."""
+        return {part: ns + self._apart.get(part, 0) for part, ns in self._account.clock.parts.items()}
 
 
 def _identity(config: EffectiveConfig, spec: TrainingSpec, data: Data, world: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +17,12 @@ import torch.distributed as dist
 from torch import nn
 
 from proofmark.errors import StepError
-from proofmark.training.ranks import checkpoint
+from proofmark.training.ranks import checkpoint, saving
+from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.checkpoint import Checkpoints
+from proofmark.training.ranks.clock import Clock
 from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.ranks.saving import Saving
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
 
@@ -56,6 +60,40 @@ def test_what_is_put_back_is_bit_equal(tmp_path: Path, layout: torch.memory_form
         assert torch.equal(one, two) and one.stride() == two.stride(), name
     for one, two in zip(optimizer.state.values(), its_optimizer.state.values(), strict=True):
         assert all(torch.equal(one[key], two[key]) for key in ("step", "exp_avg", "exp_avg_sq"))
+
+
+def test_each_rank_goes_on_from_its_own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its clock from rank 0's, by which the run's rates are; what it says of itself, from what it had."""
+    every = [{"data": 10 * 10**9, "compute": 90 * 10**9}, {"data": 9 * 10**9, "compute": 117 * 10**9}]
+    position = {"epoch": 1, "batch": 0, "steps": 4, "samples": 64}
+    progress = {**position, "train_ns": 10**11, "parts_ns": every[0], "parts_of_ranks": every}
+    handed, said = list[dict[str, int]](), list[dict[str, Any]]()
+    shared = SimpleNamespace(gathered=handed.append, save=lambda *_: None, load=lambda *_: progress)
+    monkeypatch.setattr(checkpoint, "Checkpoints", lambda *_: shared)
+    clock = Clock(lambda: None)
+    account: Any = SimpleNamespace(
+        place=Place(1, 1, 2, torch.device("cpu")),
+        position=Position(0, 0, 0, 0),
+        stepper=SimpleNamespace(model=nn.Linear(1, 1), optimizer=None, resume=lambda _: None, state=dict),
+        clock=clock,
+        log=SimpleNamespace(write=lambda kind, **fields: said.append(fields)),
+        part=lambda name: nullcontext(),
+        write_losses=lambda: None,
+    )
+    monkeypatch.setattr(saving, "_identity", lambda *_: {})
+    monkeypatch.setattr(saving, "share_buffers", lambda *_: None)
+    its = Saving(SimpleNamespace(checkpoint_steps=4), SimpleNamespace(checkpoint_directory=tmp_path), None, account)  # type: ignore[arg-type]
+    monkeypatch.setattr(checkpoint, "Checkpoints", shared)
+    its.resume(tmp_path)
+    assert clock.before()["compute_seconds"] == 90.0 and said[0]["apart"] == {"data": -1.0, "compute": 27.0}
+    clock.start()
+    clock.parts["compute"] += 13 * 10**9
+    its.save_if_due(epoch_ended=False)
+    assert handed == [{"data": 9 * 10**9, "compute": 130 * 10**9}]
+
+
+def test_what_each_rank_has_is_gathered(tmp_path: Path) -> None:
+    assert Checkpoints(tmp_path, HERE).gathered({"data": 1}) == [{"data": 1}]
 
 
 def test_another_model_is_refused(tmp_path: Path) -> None:

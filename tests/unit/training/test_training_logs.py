@@ -222,6 +222,20 @@ def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None
     assert found.steps == steps and found.compute_seconds == 1.0
 
 
+@pytest.mark.parametrize(
+    "rank, apart, expected", [(3, 24.0, (117.0, 9.5)), (3, None, (93.0, 10.0)), (0, 24.0, (93.0, 10.0))]
+)
+def test_a_straggler_that_was_resumed_has_its_own_seconds(
+    rank: int, apart: float | None, expected: tuple[float, float]
+) -> None:
+    """Its clock went on from rank 0's; of an older checkpoint nobody knows by how much its own was longer."""
+    total = {"step": 8, "samples": 64, "train_seconds": 110.0, "compute_seconds": 93.0, "data_seconds": 10.0}
+    known = {} if apart is None else {"apart": {"compute": apart, "data": -0.5}}
+    written = [{"event": "resumed", "step": 4, **known}, {"event": "train_begin"}, {"event": "train_end", **total}]
+    found = figures_of(RankLog(rank).take({"time": 1.0, "clock": n, **event} for n, event in enumerate(written)))
+    assert (found.compute_seconds, found.data_seconds) == expected
+
+
 def finished(**changes: Any) -> list[dict[str, Any]]:
     """A rank's log of a training whose last weights took three seconds to be confirmed."""
     total = {"step": 8, "samples": 64, "train_seconds": 20.0, "metric": 0.95, "converged": True}

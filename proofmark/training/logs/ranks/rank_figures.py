@@ -9,17 +9,23 @@ from proofmark.training.outcome.record import Communication, Rank
 def figures_of(log: RankLog) -> Rank:
     """One rank as its run's record has it."""
     memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
-    compute, data = log.seconds("compute"), log.seconds("data")
     return Rank(
         rank=log.rank,
         node=log.node,
         isolation=log.isolation.kind if log.isolation else None,
         steps=log.last["train_end"]["step"] if {"train_end", "rank_end"} <= log.last.keys() else None,
-        compute_seconds=compute,
-        data_seconds=data,
+        compute_seconds=_own_seconds(log, "compute"),
+        data_seconds=_own_seconds(log, "data"),
         communication=_communication(log),
         **memory,
     )
+
+
+def _own_seconds(log: RankLog, part: str) -> float | None:
+    """The rank's own of a part: the clock of one that was resumed went on from rank 0's, and it says by how much its
+    own was longer then. One that was resumed from an older checkpoint does not know."""
+    seconds, apart = log.seconds(part), log.last.get("resumed", {}).get("apart")
+    return seconds if seconds is None or apart is None or log.rank == 0 else max(0.0, seconds + apart[part])
 
 
 def _communication(log: RankLog) -> Communication | None:
