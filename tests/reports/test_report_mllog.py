@@ -53,6 +53,11 @@ def test_keys_in_the_order_of_their_times(tmp_path: Path) -> None:
     assert (values["train_samples"], values["eval_samples"], values["opt_name"]) == (100, 50, "adamw")
 
 
+def test_no_queue_is_initialisation() -> None:
+    queued = make_training(make_run(started=BEGUN - 3600, begun=BEGUN))
+    assert mllog(queued, queued.runs[0]) == mllog(make_training(), make_training().runs[0])
+
+
 @pytest.mark.parametrize(
     "changes, status",
     [

@@ -40,6 +40,18 @@ def test_events_in_the_order_of_their_times() -> None:
     assert {line["metadata"]["file"] for line in lines} == {"suites/training/report/perflog.py"}
 
 
+def test_an_hour_in_a_queue_is_before_its_initialisation() -> None:
+    """Which its seconds count from, as the end of all does."""
+    direct, queued = (lines_of(make_training(make_run(**of))) for of in ({}, {"started": BEGUN - 3600, "begun": BEGUN}))
+    assert [line["event"] for line in queued] == [line["event"] for line in direct]
+    times = [line["metadata"]["time_ms"] for line in queued]
+    assert times[0] == (BEGUN - 3600) * 1000
+    assert times[1:] == [line["metadata"]["time_ms"] for line in direct][1:]
+    missed = make_run(started=BEGUN - 3600, begun=BEGUN, converged=False, metric=0.5)
+    shown = [line["metadata"]["time_ms"] for line in lines_of(make_training(missed))]
+    assert shown[:2] == times[:2] and set(shown[2:]) == {None}
+
+
 def test_finished_info() -> None:
     assert lines_of(make_training())[-1]["value"] == {
         "e2e_time": 26.25,

@@ -132,6 +132,11 @@ def test_whatever_is_unknown_it_is_a_legal_plot(changes: dict[str, Any]) -> None
     ET.fromstring(training_timeline(view(run()), run(**changes)) or "")
 
 
+def test_no_queue_is_in_it() -> None:
+    queued = run(started=BEGUN - 3600, begun=BEGUN)
+    assert training_timeline(view(queued), queued) == training_timeline(view(run()), run())
+
+
 def test_nothing_known_is_no_plot() -> None:
     assert training_timeline(view(run()), run(notes=[], monitoring=None)) is None
     early = on_node(0, 1.0).model_copy(update={"times": (BEGUN - 5000.0,)})

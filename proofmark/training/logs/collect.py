@@ -137,7 +137,7 @@ def _rounds(
             servers.append(_of_task(server, logs, task))
             kept += [log.isolation for log in logs if log.isolation]
             damaged += _damaged(f"round{number}/{home}", logs)
-        runs.append(run.model_copy(update={"servers": tuple(servers)}))
+        runs.append(run.model_copy(update={"servers": tuple(servers), "begun": (end or {}).get("started")}))
     return runs, [*sound, *broken], kept, damaged
 
 

@@ -134,10 +134,15 @@ class SeedRun(Part):
         {"e2e_seconds", "init_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds", "rates", "split"}
         | {"train_began", "train_ended", "epochs", "notes", "pace"}
     )
-    ADDED = frozenset({"pace"})
+    ADDED = frozenset({"begun", "pace"})
 
     seed: int | None
     started: float = Field(description="seconds since the epoch")
+    begun: float | None = Field(
+        default=None,
+        description="likewise, when a launcher had its agents started: `init_seconds` and `e2e_seconds` count from "
+        "there; null: from `started`",
+    )
     converged: bool | None = Field(description="null: the run did not come to its end")
     metric: float | None = Field(
         description="the last evaluation's; if confirmed, the case's own model's; if examined on all data, that's"
@@ -189,6 +194,11 @@ class SeedRun(Part):
     examination: Examination | None = Field(default=None, description="null: a miss, or not recorded")
     handed_out: HandedOut | None = Field(default=None, description="null: not all ranks' feeders have counted")
     standing: tuple[Standing, ...] = Field(default=(), description="what was verified, and what only claimed")
+
+    @property
+    def zero(self) -> float:
+        """The moment that its seconds count from: no queue and no sending of code is the training's."""
+        return self.started if self.begun is None else self.begun
 
     @property
     def samples_to_target(self) -> int | None:

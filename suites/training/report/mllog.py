@@ -26,12 +26,12 @@ class _MLLog:
 
     def write(self) -> str:
         run = self._run
-        self._point("init_start", run.started, None, "INTERVAL_START")
+        self._point("init_start", run.zero, None, "INTERVAL_START")
         for key, value in self._facts().items():
             if value is not None:
-                self._point(key, run.started, value)
+                self._point(key, run.zero, value)
         if run.init_seconds is not None:
-            self._point("init_stop", run.started + run.init_seconds, None, "INTERVAL_END")
+            self._point("init_stop", run.zero + run.init_seconds, None, "INTERVAL_END")
         self._point("run_start", run.train_began, None, "INTERVAL_START")
         for epoch in run.epochs:
             number: dict[str, Any] = {"epoch_num": epoch.number + 1}

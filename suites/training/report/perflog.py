@@ -39,9 +39,9 @@ class _PerfLog:
         submitted = record.model_dump(mode="json", include=SUBMITTED)
         others = record.model_dump(mode="json", include={"others"}) if record.others else {}
         self._event("SUBMIT_INFO", run.started, {**submitted, **others, "seed": run.seed})
-        self._event("INIT_START", run.started)
+        self._event("INIT_START", run.zero)
         if run.init_seconds is not None:
-            self._event("INIT_END", run.started + run.init_seconds)
+            self._event("INIT_END", run.zero + run.init_seconds)
         self._event("TRAIN_START", run.train_began)
         for evaluation in run.evaluations:
             self._evaluation(evaluation)
@@ -49,7 +49,7 @@ class _PerfLog:
         self._event("TRAIN_END", run.train_ended)
         if run.converged is not None and run.e2e_seconds is not None:
             shown = without_speeds(run) if self._withheld else run
-            self._event("FINISHED", run.started + run.e2e_seconds, finished(record, shown))
+            self._event("FINISHED", run.zero + run.e2e_seconds, finished(record, shown))
         return self._lines.text()
 
     def _evaluation(self, evaluation: Evaluation) -> None:
@@ -74,7 +74,7 @@ class _PerfLog:
         if time is None:
             return
         content: dict[str, Any] = {"event": name} if value is None else {"event": name, "value": value}
-        shown = time <= self._run.started or not self._withheld
+        shown = time in (self._run.started, self._run.zero) or not self._withheld
         metadata = {**caller(), "time_ms": milliseconds(time) if shown else None, "rank": 0}
         self._lines.add(time, {**content, "metadata": metadata})
 

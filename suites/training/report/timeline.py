@@ -19,12 +19,12 @@ Span = tuple[float, float]
 
 
 def training_timeline(view: TrainingView, run: SeedRun) -> str | None:
-    """Over the seconds since the run's start; None if nothing is known of any moment."""
+    """Over the seconds that the run's are counted in; None if nothing is known of any moment."""
     panels = [] if view.withheld else list(_throughput(view, run))
-    panels += reading_panels(run.monitoring, run.started) if run.monitoring else []
+    panels += reading_panels(run.monitoring, run.zero) if run.monitoring else []
     if not panels:
         return None
-    window, evaluations = _window(run), [(begin - run.started, end - run.started) for begin, end in _evaluations(run)]
+    window, evaluations = _window(run), [(begin - run.zero, end - run.zero) for begin, end in _evaluations(run)]
     across = time_axis(panels, run.e2e_seconds or 0.0, window[:2] if window else None)
     if window and any(window.begin <= begin <= window.end for begin, _ in evaluations):
         window = window._replace(name=f"{window.name}; evaluations darker")
@@ -46,7 +46,7 @@ def _window(run: SeedRun) -> Window | None:
     if begin is None or end is None:
         return None
     what = "training" if run.resumed_from is None else "training since it was resumed"
-    return Window(begin - run.started, end - run.started, f"{what}, {text.number(end - begin, 3)} s")
+    return Window(begin - run.zero, end - run.zero, f"{what}, {text.number(end - begin, 3)} s")
 
 
 def _evaluations(run: SeedRun) -> list[Span]:
@@ -62,9 +62,9 @@ def _throughput(view: TrainingView, run: SeedRun) -> Iterator[Panel]:
         if level is None:
             continue
         begin, rate = level
-        if not stretches or stretches[-1][-1][0] != begin - run.started:
+        if not stretches or stretches[-1][-1][0] != begin - run.zero:
             stretches.append([])
-        stretches[-1] += [(begin - run.started, rate), (after.time - run.started, rate)]
+        stretches[-1] += [(begin - run.zero, rate), (after.time - run.zero, rate)]
     if stretches:
         line = Line("all ranks", tuple(map(tuple, stretches)), "none", svg.ACCENT, 1.8)
         yield Panel(f"throughput, {view.items}/s", (line,), (0.0,))

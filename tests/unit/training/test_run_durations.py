@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proofmark.training.logs.collect import _rounds
 from proofmark.training.logs.seed_run import collect_run
+from proofmark.training.outcome.figures import figures
 from proofmark.training.outcome.record import SeedRun
+from proofmark.training.outcome.verdict import stages
+from proofmark.verification.again import faults
+from tests.training_records import make_run, make_training
 
 BEGUN, SECOND = 1_790_000_000.0, 10**9
 TOTALS = {"epoch": 1, "step": 10, "communication": None, "train_seconds": 9.0, "compute_seconds": 8.0}
@@ -61,3 +67,20 @@ def test_elsewhere_a_host_is_read_as_far_ahead_as_it_is(tmp_path: Path, skew: fl
     end = (BEGUN + 30 + 16, 46 * SECOND)
     run = collected(tmp_path, (BEGUN, 0), (ready, 1), (last, 2), end, started=BEGUN + 30, hosts=hosts)
     assert run.init_seconds == pytest.approx(5.0) and run.e2e_seconds == pytest.approx(16.0)
+
+
+@pytest.mark.parametrize("found", [{}, {"started": BEGUN + 3600}], ids=["here", "after a queue"])
+def test_when_its_seconds_began_is_kept(tmp_path: Path, found: dict[str, float]) -> None:
+    (tmp_path / "round1").mkdir()
+    begin = {"event": "round_begin", "round": 1, "seed": 0, "time": BEGUN, "clock": 0}
+    end = {"event": "round_end", "round": 1, "time": BEGUN + 3650, "clock": 3650 * SECOND, "status": "succeeded"}
+    config: Any = None
+    ((run,), *_) = _rounds(tmp_path, [begin, end | found], 1, config)
+    assert (run.started, run.begun) == (BEGUN, found.get("started"))
+    assert run.zero == found.get("started", BEGUN) and run.e2e_seconds == (50.0 if found else 3650.0)
+
+
+def test_a_record_from_before_that_was_kept_is_what_its_logs_give(tmp_path: Path) -> None:
+    record, made = make_training(make_run()), make_training(make_run(begun=BEGUN + 3600))
+    suite: Any = SimpleNamespace(collect=lambda *_: made, held_logs=lambda _: (), stages=stages, figures=figures)
+    assert list(faults(suite, record, tmp_path)) == []
