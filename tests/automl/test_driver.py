@@ -503,9 +503,18 @@ def test_the_time_of_a_driver_that_is_killed_counts_to_its_last_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though nothing was decided since a trial began, hours ago."""
-    folder = tmp_path / "search"
+    folder, noted, plain, written = tmp_path / "search", tmp_path / "noted", Journal.write, list[str]()
+
+    def write(journal: Journal, event: str, **fields: Any) -> Event:
+        written.append(event)
+        found = plain(journal, event, **fields)
+        if event == "going_on" and "trial_begin" in written:
+            noted.touch()
+        return found
+
     monkeypatch.setattr("proofmark.automl.search.driver.NOTED", 0.0)
-    search(folder, settings(1))
+    monkeypatch.setattr(Journal, "write", write)
+    search(folder, settings(1), {0: f"wait for {noted}"})
     lines = (folder / FILE).read_bytes().splitlines(keepends=True)
     kinds = [json.loads(line)["event"] for line in lines]
     until_killed = kinds.index("trial_end")
