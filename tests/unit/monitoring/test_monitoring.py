@@ -129,6 +129,16 @@ def test_only_what_happened_in_the_window_counts(tmp_path: Path) -> None:
     assert whole.foreign_processes == (7, 8) and whole.throttled_share == pytest.approx(1 / 3)
 
 
+def test_readings_at_the_edges_of_rounds_thin_no_share_of_throttled_ones(tmp_path: Path) -> None:
+    """Before a round the device is idle, and cool. What they saw is named all the same."""
+    edges = [sample(at, throttled=[], foreign=[7]) | {"cpu": None} for at in (1.2, 1.4, 2.2, 2.4)]
+    samples = [sample(1, throttled=["heat"]), *edges, sample(3, throttled=[])]
+    found = seen(tmp_path, sorted(samples, key=lambda each: each["time"]))
+    assert found.throttled_share == 0.5 and found.throttled == ("heat",) and found.foreign_processes == (7,)
+    alone = [sample(2, throttled=["heat"]) | {"cpu": None}]
+    assert seen(tmp_path, alone).throttled_share is None, "which no verdict takes for none"
+
+
 def test_rubbish_is_counted_and_named(tmp_path: Path) -> None:
     path = written(tmp_path, [sample(1), sample(2)])
     path.write_bytes(path.read_bytes() + b"\xff\xfe\n[1]\n{}\n" + b'{"time": 3, "dev')
