@@ -43,7 +43,9 @@ from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
 PAIRS, STEPS = 5, 10
-SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 21, 300, 8
+SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 7, 1600, 8
+"""As many steps as have small batches lie ready: of a short training few do."""
+
 SMALL_FLOPS = 3 * 2 * (3 * 32 * 32) * 10
 CHECKPOINT_RUNS, EVERY, APART, BESIDE = 1, 20, 10, 3
 """The cost of a checkpoint every `EVERY` steps is read where they are `APART`, from the `BESIDE` steps after each."""

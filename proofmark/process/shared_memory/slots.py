@@ -79,7 +79,7 @@ class Slot:
         self._check(layout.size)
         view = memoryview(self.memory)
         if on_release is not None:
-            weakref.finalize(view, on_release).atexit = False
+            self._lent = weakref.ref(view, lambda _: on_release())  # no finalizer, which takes several microseconds
         return tensors_in(view, layout)
 
     def first(self, size: int) -> memoryview:
@@ -150,12 +150,11 @@ class Pool:
     def take(self, size: int) -> Slot | None:
         """A free one that is large enough, the smallest of them; None where there is none."""
         with self._lock:
-            fitting = [slot for slot in self._free if slot.size >= size]
-            if not fitting:
-                return None
-            slot = min(fitting, key=lambda each: each.size)
-            self._free.remove(slot)
-            return slot
+            best = -1
+            for at, slot in enumerate(self._free):  # of equal ones the last, which caches may still have
+                if slot.size >= size and (best < 0 or slot.size <= self._free[best].size):
+                    best = at
+            return None if best < 0 else self._free.pop(best)
 
     def make(self, size: int) -> Slot:
         """A new one. By one thread alone: the other side is told.

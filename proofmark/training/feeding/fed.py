@@ -10,6 +10,7 @@ import os
 import queue
 import socket
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 RIGHTS = socket.CMSG_SPACE(4)
 """Bytes of what comes beside a message: a descriptor."""
 
+_TOO_MANY = "too many files are open here (see ulimit -n)"
+
 
 class Supply:
     """Batches as another process lays them, taken where they lie. A slot goes back when the tensors in it are gone.
@@ -50,8 +53,12 @@ class Supply:
     def __init__(self, feeder: socket.socket, ahead: int) -> None:
         self._feeder, self._ahead, self._pin = feeder, ahead, False
         self._slots: dict[int, Slot] = {}
-        self._done = deque[int]()
-        identity, self.items = json.loads(self._heard(words.HELLO)[1:])
+        self._done, self._rings = deque[int](), deque[bool]()
+        self._words = bytearray(words.LONGEST)
+        hello, self._bell = self._heard(words.HELLO)
+        if self._bell is not None:
+            weakref.finalize(self, os.close, self._bell)
+        identity, self.items = json.loads(hello[1:])
         self.identity = Identity.model_validate(identity)
 
     def pin(self) -> None:
@@ -67,12 +74,15 @@ class Supply:
         """Say that it is, and which slots are free by now."""
         free = b"".join(words.NUMBER.pack(self._done.popleft()) for _ in range(len(self._done)))
         self._say(words.TAKEN_FORM.pack(words.TAKEN) + free)
+        if self._rings.popleft():
+            self._ring()
         return batch
 
     def _laid(self) -> Batch:
         """The next one, where it lies."""
-        message = self._heard(words.LAID)
-        _, number, last = words.LAID_FORM.unpack_from(message)
+        message, _ = self._heard(words.LAID)
+        _, rings, number, last = words.LAID_FORM.unpack_from(message)
+        self._rings.append(rings)
         layout = read_layout(message[words.LAID_FORM.size :])
         tensors = self._slots[number].tensors(layout, partial(self._done.append, number))
         *inputs, targets = words.channels_last(tensors, last) if last else tensors
@@ -88,6 +98,11 @@ class Supply:
         except OSError:
             raise self._last_word() from None
 
+    def _ring(self) -> None:
+        """Have what was said be heard, by who doesn't wait for each word."""
+        if self._bell is not None:
+            os.eventfd_write(self._bell, 1)
+
     def _last_word(self) -> StepError:
         """Why there is no more: it may have been told before what lies ready was taken."""
         for _ in range(2):  # that the other end is gone is told first, and once
@@ -97,22 +112,24 @@ class Supply:
                         return StepError(message[1:].decode("utf-8", "replace"))
         return _lost()
 
-    def _heard(self, kind: int) -> bytes:
-        """The next word of a kind; slots are mapped as they are told of."""
+    def _heard(self, kind: int) -> tuple[bytes, int | None]:
+        """The next word of a kind, and the descriptor that came along; slots are mapped as they are told of."""
         while True:
             try:
-                message, beside, *_ = self._feeder.recvmsg(words.LONGEST, RIGHTS)
+                size, beside, *_ = self._feeder.recvmsg_into([self._words], RIGHTS, socket.MSG_CMSG_CLOEXEC)
             except OSError:
                 raise self._last_word() from None
-            if not message:
+            if not size:
                 raise _lost()
+            message = bytes(memoryview(self._words)[:size])
+            descriptor = int.from_bytes(beside[0][2][:4], "little") if beside else None
             if message[0] == kind:
-                return message
+                return message, descriptor
             if message[0] == words.FAILED:
                 raise StepError(message[1:].decode("utf-8", "replace"))
-            if not beside:
-                raise StepError("a batch came without its memory: too many files are open here (see ulimit -n)")
-            self._map(message, int.from_bytes(beside[0][2][:4], "little"))
+            if descriptor is None:
+                raise StepError(f"a batch came without its memory: {_TOO_MANY}")
+            self._map(message, descriptor)
 
     def _map(self, message: bytes, descriptor: int) -> None:
         _, number, size = words.SLOT_FORM.unpack(message)
@@ -136,6 +153,8 @@ class Fed(Supply):
 
     def __init__(self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int) -> None:
         super().__init__(feeder, ahead(config))
+        if self._bell is None:
+            raise StepError(f"its feeder's bell did not come: {_TOO_MANY}")
         self.order = plan_of(self.items, config, world, seed)
 
     def sample(self) -> Batch:
@@ -145,6 +164,7 @@ class Fed(Supply):
             StepError: it can't be read.
         """
         self._say(bytes([words.SAMPLE]))
+        self._ring()
         inputs, targets = self._taken(self._laid())
         return [each.clone() for each in inputs], targets.clone()
 
@@ -155,6 +175,7 @@ class Fed(Supply):
             StepError: a sample can't be read.
         """
         self._say(words.BEGIN_FORM.pack(words.BEGIN, epoch, first))
+        self._ring()
         source = self._source()
         return iter(lambda: self._taken(source()), None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import queue
 import socket
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -22,35 +21,36 @@ HELD = 64
 """Batches that a rank may keep beside those of two steps, whose garbage is collected late. Each is a file open on both
 sides, of which there are a thousand or so."""
 
+SMALL = 4 << 20
+"""Bytes of small batches that lie ready."""
+
 
 class Shelf(Generic[Note]):
-    """One rank's. One thread lays; the same one hears of what was taken, or another.
+    """One rank's. One thread lays.
 
     Args:
         rank: to speak with it.
         ahead: batches that lie ready.
         setting: what makes batches smaller.
+        small: how many small ones may lie ready, where that is more.
     """
 
-    def __init__(self, rank: socket.socket, ahead: int, setting: str) -> None:
-        self._rank, self._ahead = rank, ahead
+    def __init__(self, rank: socket.socket, ahead: int, setting: str, small: int = 0) -> None:
+        self._rank, self._least, self._small = rank, ahead, small
+        self._ahead = ahead
         self._pool = Pool(self._announce, setting=setting)
-        self._room, self._waiting = queue.SimpleQueue[None](), deque[Note]()
+        self._waiting, self._unheard = deque[Note](), 0
         self._out: dict[int, Slot] = {}
-        for _ in range(ahead):
-            self._room.put(None)
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer batches lie ready than may."""
-        return not self._room.empty()
-
-    def wait_for_room(self) -> None:
-        """Wait until another thread has heard that a batch was taken."""
-        self._room.put(self._room.get())
+        """Whether fewer batches lie ready than may, as far as was heard."""
+        return len(self._waiting) < self._ahead
 
     def lay(self, batch: Batch, note: Note) -> None:
         """Lay one, where there is room, and tell the rank. `note` is what taking it means.
+
+        The rank is to ring when half of what may lie ready is taken: to be woken costs as much as a small batch does.
 
         Raises:
             StepError: the rank gives nothing back, or there is no memory.
@@ -65,10 +65,13 @@ class Shelf(Generic[Note]):
         layout = read_layout(text)
         slot = self._pool.take(layout.size) or self._pool.make(layout.size)
         slot.lay(layout, tensors)
-        self._room.get()
         self._out[slot.number] = slot
         self._waiting.append(note)  # before the rank can take it
-        self._rank.send(words.LAID_FORM.pack(words.LAID, slot.number, last) + text)
+        self._unheard += 1
+        self._ahead = max(self._least, min(self._small, SMALL // max(1, layout.size)))
+        if rings := self._unheard >= self._ahead // 2:  # so one of those that lie ready always does
+            self._unheard = 0
+        self._rank.send(words.LAID_FORM.pack(words.LAID, rings, slot.number, last) + text)
 
     def take(self, message: bytes) -> Note:
         """Hear that the rank takes the next one, and which slots it gives back; what taking it means.
@@ -82,9 +85,7 @@ class Shelf(Generic[Note]):
             if number not in self._out:
                 raise ValueError("it gives back a slot that it does not have")
             self._pool.give_back(self._out.pop(number))
-        note = self._waiting.popleft()
-        self._room.put(None)
-        return note
+        return self._waiting.popleft()
 
     def _announce(self, slot: Slot, descriptor: int) -> None:
         form = words.SLOT_FORM.pack(words.SLOT, slot.number, slot.size)

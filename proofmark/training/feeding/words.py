@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from proofmark.record.parts import Identity
 
 HELLO, SLOT, LAID, FAILED = b"hslf"
-"""The first byte of what the feeder says: which data it has (JSON), a new slot, a batch in one, why there is no more
-(text)."""
+"""The first byte of what the feeder says: which data it has (JSON; its bell comes along, where it has one), a new slot,
+a batch in one, why there is no more (text)."""
 
 SAMPLE, BEGIN, TAKEN = b"abt"
 """Of what the rank says: that it wants one sample, from where it trains, and that it takes the next batch."""
@@ -32,8 +32,8 @@ LONGEST = 1 << 16
 SLOT_FORM = struct.Struct("<BxxxIQ")
 """Number and bytes; its descriptor comes along."""
 
-LAID_FORM = struct.Struct("<BxxxIQ")
-"""The slot, and a bit for each tensor whose channels lie last; the layout follows."""
+LAID_FORM = struct.Struct("<B?xxIQ")
+"""Whether to ring when it is taken, the slot, and a bit for each tensor whose channels lie last; the layout follows."""
 
 BEGIN_FORM = struct.Struct("<BxxxIQ")
 """Epoch, and global batch in it."""

@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.feeding import shelf, words
+from proofmark.training.feeding import feeder, shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed, Supply
-from proofmark.training.feeding.feeder import Feeder
+from proofmark.training.feeding.feeder import Feeder, shelf_of
 from proofmark.training.feeding.loading import Planned
 from proofmark.training.logs.outside import FEEDERS, standing
 from proofmark.training.logs.ranks.handed_out import Evaluations, handed_out, tokens_per_item
@@ -34,12 +36,18 @@ from proofmark.training.outcome.examined import HandedOut
 from proofmark.training.outcome.verdict import judge
 from tests.training_records import make_run, make_training
 from tests.unit.training.tokens import ITEMS, KNOWN, Sequences, Tokens
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
 
-CONFIG: dict[str, Any] = {"global_batch_size": 4, "gradient_accumulation_steps": 1, "max_epoch": 2, "num_workers": 0}
+CONFIG: dict[str, Any] = {
+    "global_batch_size": 4,
+    "gradient_accumulation_steps": 1,
+    "max_epoch": 2,
+    "num_workers": 0,
+    "max_samples_termination": None,
+}
 
 
 def config_of(**changes: Any) -> EffectiveConfig:
@@ -56,7 +64,7 @@ class Pair:
         self.counts = Counts(page)
         self.counts.begin()
         plan = Planned.of(case, config, rank, world, seed=3)
-        self.feeder = Feeder(case, plan, 2 * config.gradient_accumulation_steps, its, self.counts, resumed)
+        self.feeder = Feeder(case, plan, shelf_of(config, plan.order, its), its, self.counts, resumed)
         self.raised: list[BaseException] = []
         self._pipe = os.pipe()
         self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, self._pipe[0]))]
@@ -163,6 +171,46 @@ def test_a_rank_that_gives_them_back_gets_all(monkeypatch: pytest.MonkeyPatch) -
     assert all(equal(next(found), batch) for batch in wanted)
 
 
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often a rank has rung; and as many small batches may lie ready in a short plan as in a long one."""
+    monkeypatch.setattr(feeder, "SHARE", 1)
+    rings: list[int] = []
+    ring = os.eventfd_write
+    monkeypatch.setattr(os, "eventfd_write", lambda bell, count: rings.append(count) or ring(bell, count))
+    return rings
+
+
+def test_small_batches_wake_their_feeder_once_for_half_of_them(rung: list[int]) -> None:
+    pair = Pair(Tokens(), max_epoch=12)
+    batches = pair.fed.batches(0, 0)
+    next(batches)
+    until(lambda: len(pair.feeder._shelf._waiting) == feeder.MOST, "as many as may lie ready")
+    rung.clear()
+    kept = [next(batches) for _ in range(3 * feeder.MOST)]
+    assert len(rung) == 6 and len(kept) == 24
+    pair.listened()
+    assert pair.counts.samples == sum(len(targets) for _, targets in kept) + 4, "those too that no ringing told of"
+
+
+@given(lengths=st.lists(st.sampled_from([1, 100, 130, 150, 180, 250, 400, 4000]), min_size=12, max_size=60))
+def test_whatever_lies_ready_a_rank_that_takes_it_all_rings(lengths: list[int]) -> None:
+    """However many batches of each size may: a feeder that has no room waits for that."""
+    said: list[bytes] = []
+    rank = SimpleNamespace(send=said.append, sendmsg=lambda *_: None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shelf, "SMALL", 4096)
+        its = shelf.Shelf[None](cast("socket.socket", rank), 2, "train_batch_size", small=8)
+        for length in lengths:
+            its.lay(([torch.zeros(length)], torch.zeros(1)), None)
+            while not its.has_room:
+                rings = [words.LAID_FORM.unpack_from(message)[1] for message in said]
+                assert any(rings)
+                for message in said[: 1 + rings.index(True)]:
+                    its.take(words.TAKEN_FORM.pack(words.TAKEN) + message[4:8])
+                del said[: 1 + rings.index(True)]
+
+
 class Pictures(Tokens):
     """Images as a stack of them may lie."""
 
@@ -232,7 +280,9 @@ def test_a_rank_that_is_there_and_says_nothing_has_not_ended(quiet: Callable[[so
     pair = Pair(Tokens())
     next(pair.fed.batches(0, 0))
     quiet(pair.end)
-    pair._threads[1].join(PATIENCE)
+    pair.fed._ring()
+    pair._threads[0].join(PATIENCE)
+    pair.listened()
     assert any("an unknown request" in str(error) for error in pair.raised) and not pair.counts.whole
 
 
@@ -264,7 +314,7 @@ def no_memory(*_: Any) -> None:
 def test_no_memory_for_a_batch_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair(Tokens())
     monkeypatch.setattr(os, "posix_fallocate", no_memory)
-    pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, 0, 0))
+    pair.fed.batches(0, 0)
     pair._threads[0].join(PATIENCE)
     assert "No space left on device; free memory, or set a smaller train_batch_size" in str(pair.raised[0])
 
@@ -273,7 +323,10 @@ def fed_with(*messages: bytes) -> Fed:
     """A rank whose feeder says this and ends."""
     its, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     identity = json.dumps([Sequences.identity.model_dump(mode="json"), ITEMS]).encode()
-    for message in (bytes([words.HELLO]) + identity, *messages):
+    bell = os.eventfd(0)
+    socket.send_fds(its, [bytes([words.HELLO]) + identity], [bell])
+    os.close(bell)
+    for message in messages:
         its.send(message)
     its.close()
     return Fed(end, config_of(), 1, 0)
