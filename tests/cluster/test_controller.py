@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import resource
 import signal
 import threading
@@ -17,6 +18,8 @@ from proofmark.launch.cluster import controller
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.container.image import ContainerImage
+from proofmark.launch.cluster.container.settings import ContainerSettings
 from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import HostSetup
@@ -36,6 +39,18 @@ def ends(work: Callable[[], object]) -> bool:
     return not working.is_alive()
 
 
+ENGINE = """\
+#!/bin/sh
+echo "$1" >> "$0.asked"
+case "$1" in
+image) echo %064d ;;
+info) echo false ;;
+run) while [ "$1" != some ]; do shift; done; shift; exec "$@" ;;
+esac
+"""
+"""A container's, whose containers are processes of this machine."""
+
+
 class Site:
     """This machine as the one host, and the far ends on it."""
 
@@ -51,13 +66,13 @@ class Site:
         python.chmod(0o755)
         cluster = Cluster(work_dir=str(folder / "work"), python=str(python))
         code = CodeTree.of(folder, ("tree",))
-        setup = HostSetup(Here(), cluster, code, (), DescribeRequest("cpu", "fp32", "", None, False))
-        self._launcher = ClusterLauncher(setup, self.controller)
+        self._setup = HostSetup(Here(), cluster, code, (), DescribeRequest("cpu", "fp32", "", None, False))
 
-    def look(self) -> list[str]:
-        """What is wrong with the host."""
+    def look(self, image: ContainerImage | None = None) -> list[str]:
+        """What is wrong with the host, or with the inside of a container there."""
+        launcher = ClusterLauncher(dataclasses.replace(self._setup, container=image), self.controller)
         problems: list[str] = []
-        assert ends(lambda: problems.extend(self._launcher.examine(1, print)[0].problems))
+        assert ends(lambda: problems.extend(launcher.examine(1, print)[0].problems))
         return problems
 
     def far_ends(self) -> list[psutil.Process]:
@@ -85,6 +100,19 @@ def test_a_far_end_waits_for_the_next_job(site: Site) -> None:
     assert site.look() == []
     (first,) = site.far_ends()
     assert site.look() == [] and site.far_ends() == [first]
+    assert site.closes()
+
+
+def test_one_outside_of_containers_is_no_containers(site: Site, tmp_path: Path) -> None:
+    """As where a session has its engines alone in an image, and its trainings whole."""
+    engine = tmp_path / "engine"
+    engine.write_text(ENGINE % 1)
+    engine.chmod(0o755)
+    assert site.look() == []
+    (outside,) = site.far_ends()
+    assert site.look(ContainerImage(str(engine), "some", ContainerSettings())) == []
+    assert "run" in (tmp_path / "engine.asked").read_text().split()
+    assert not outside.is_running() and not site.far_ends()
     assert site.closes()
 
 

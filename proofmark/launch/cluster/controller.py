@@ -74,7 +74,8 @@ class Controller:
         self._loop = None
 
     async def links(self, setup: HostSetup, nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
-        """A link to each node: one that waited, or one that is not open yet. Logs go where the job has them.
+        """A link to each node: one that waited, or one that is not open yet. Logs go where the job has them. A far end
+        that waited runs outside of containers: it is none for a job that runs within.
 
         Raises:
             HostError: this machine doesn't allow a process so many open files.
@@ -85,7 +86,7 @@ class Controller:
     async def _link(self, setup: HostSetup, node: Node, number: int, job: Job | None) -> HostLink:
         logs = NodeLogs(job.node_directory(number), job.leaves) if job else NodeLogs(None)
         report, kept = HostReport(number, node.name), self._kept.pop(node, None)
-        if kept and kept.connection.is_open:
+        if kept and kept.connection.is_open and setup.far_ends_stay:
             kept.connection.logs = logs
             link = HostLink(node, kept.connection, report, kept.python)
             link.container, link.engine_container = kept.container, kept.engine_container
