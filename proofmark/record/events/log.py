@@ -66,7 +66,9 @@ class EventLog:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON.
         """
-        line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
+        self._put((json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode())
+
+    def _put(self, line: bytes) -> None:
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 

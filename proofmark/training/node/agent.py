@@ -27,10 +27,10 @@ from proofmark.process.scratch.quota import Quota
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
 from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.main import THREADS
-from proofmark.record.events.log import EventLog
 from proofmark.training.drawn_steps import draw
 from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, Silence, read_heartbeat
 from proofmark.training.node.agent_forks import Ends, fork_ranks
+from proofmark.training.node.agent_log import AgentLog
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.network import choose_interface, resolved
 from proofmark.training.node.node_monitor import NodeMonitor
@@ -156,7 +156,7 @@ class Watch:
         self._quotas = {rank: Quota(directories, most) for rank, directories in kept.items()}
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
-        self.log = EventLog(self._directory / "agent.jsonl")
+        self.log = AgentLog(self._directory / "agent.jsonl")
         self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
         fed, first = self.feeders, self._ranks.start
         path, said = self._directory / f"rank{first}.jsonl", self.events[first].take
@@ -168,12 +168,13 @@ class Watch:
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
-        self.log.write("stopped")
         self.end_ranks()
+        self.log.write("stopped")
         self.feeders.end(patience=2)  # nobody waits for what they counted, nor for what the monitor saw
         self.monitor.stop(patience=5)
         self.end_outputs()
-        self.clear()
+        with contextlib.suppress(OSError):
+            self.clear()
         remove_own_temporary_directory()
         os.killpg(0, signal.SIGKILL)
 
@@ -253,11 +254,16 @@ class Watch:
 
     def clear(self) -> None:
         """Remove what the ranks have left in their own directories; beside checkpoints they may have left what nobody
-        could look into."""
+        could look into. Then there is room for what a full disk kept from being told.
+
+        Raises:
+            OSError: there is none.
+        """
         for own in self._own:
             remove(own)
         for folder in self._checkpoints:
             lay_open(folder)
+        self.log.finish()
 
     def _process(self, rank: int) -> int | None:
         """A rank's process, which leads its group. Only where torchrun has started it its own way is that the rank's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import struct
@@ -13,7 +15,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typing_extensions import Buffer
 
+from proofmark.process.signalled import ASKED
 from proofmark.record.events.log import read_events
 from proofmark.record.integrity.manifest import artifacts
 from proofmark.training.heartbeat import PHASES, Heartbeat, Silence
@@ -28,8 +32,12 @@ HOST = {"scratch_limit": 1.0}
 
 @pytest.fixture
 def rank() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that leads its group, as a rank does."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    """A process that leads its group, as a rank does, and lives on when it is asked for its stacks."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(ASKED, signal.SIG_IGN),
+    )
     yield process
     process.kill()
     process.wait()
@@ -65,6 +73,45 @@ def test_a_full_directory_is_seen_whatever_the_heartbeat_is(tmp_path: Path, rank
     watch.end_outputs()
     (event,) = read_events(watch.log.path)
     assert event["event"] == "rank_ended" and event["reason"] == "filled its own directory, and was ended"
+
+
+class Disk(io.BytesIO):
+    """One with room for so many bytes."""
+
+    room = 10
+
+    def write(self, line: Buffer) -> int:
+        taken = bytes(line)[: self.room]
+        if line and not taken:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.room -= len(taken)
+        return super().write(taken)
+
+
+@pytest.mark.parametrize("fault", ["rank_ended", "hang", "stopped"])
+def test_a_full_disk_keeps_no_rank_from_its_end(
+    tmp_path: Path, rank: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """What the agent has to tell of it is told once there is room, and what was torn is whole."""
+    watch, disk, killpg, read = watch_over(tmp_path, rank.pid, sign(rank.pid, 1.0)), Disk(), os.killpg, os.read
+    watch.log._stream = disk
+    if fault == "stopped":
+        monkeypatch.setattr(os, "read", lambda file, size: read(file, size) if file else b"")
+        monkeypatch.setattr(os, "killpg", lambda group, number: killpg(group, number) if group else None)
+        monkeypatch.setattr(agent, "remove_own_temporary_directory", lambda: None)
+        watch.parent()
+    else:
+        watch._quotas[0].exceeded = lambda: "filled the disk" if fault == "rank_ended" else None  # type: ignore[method-assign]
+        watch.heartbeats()
+        watch.end_outputs()
+        with pytest.raises(OSError, match="No space left"):
+            watch.clear()
+    assert rank.wait(PATIENCE) == -signal.SIGKILL
+    assert len(disk.getvalue()) == 10
+    disk.room = 1 << 20
+    watch.clear()
+    (tmp_path / "told").write_bytes(disk.getvalue())
+    assert [event["event"] for event in read_events(tmp_path / "told")] == [fault]
 
 
 def test_what_lies_beside_checkpoints_can_be_looked_into(tmp_path: Path, rank: subprocess.Popen[bytes]) -> None:
