@@ -165,7 +165,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         finally:
             for news in handle.news():
                 self._note(news)
-            end |= handle.facts()
+            end |= handle.facts() | ({"left": handle.left} if handle.left else {})
             self._log.write("round_end", round=number, **end)
 
     def _note(self, note: str) -> None:

@@ -12,7 +12,7 @@ from proofmark.literal import some
 from proofmark.record.events.log import Event, read_events
 from proofmark.training.heartbeat import SETUP
 from proofmark.training.logs.ranks.rank_log import RankLog
-from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS, OUTLIVED
 from proofmark.training.outcome.record import Failure
 
 TAIL = 4096
@@ -46,7 +46,7 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     if end is not None and end["status"] == "succeeded":
         return left.early()
     causes = (left.lost, left.hung, left.ended, left.unsound, left.killed, left.raised, left.silent)
-    return next(filter(None, (cause() for cause in causes)), None) or left.stopped()
+    return left.with_outlived(next(filter(None, (cause() for cause in causes)), None) or left.stopped())
 
 
 def diverged(directory: Path, end: Event) -> bool:
@@ -67,6 +67,11 @@ class _Names:
     def __call__(self, rank: int) -> str:
         host = self._of(rank)
         return f"rank {rank} on {host['name']}" if host else f"rank {rank}"
+
+    def host(self, rank: int) -> str:
+        """What a sentence begins with that is of its whole host."""
+        host = self._of(rank)
+        return f"{host['name']}: " if host else ""
 
     def skew(self, rank: int) -> float:
         """Seconds by which the clock of its host is ahead."""
@@ -175,6 +180,12 @@ class _Left:
         stopped = self._end.get("status", "stopped") == "stopped"
         reason = self._end.get("reason") or ("the run was stopped" if stopped else "torchrun failed")
         return Failure(ranks=(), cause=reason, last_lines=_last(self._directory / "noderank0" / "agent.log"))
+
+    def with_outlived(self, failure: Failure) -> Failure:
+        """Said too of what goes on though it was killed, by the agents, and by who started one here."""
+        told = [f"; {self._names.host(event['rank'])}{event['reason']}" for event in self._told(OUTLIVED)[:QUOTED]]
+        left = dict.fromkeys([*told, self._end.get("left", "")])
+        return failure.model_copy(update={"cause": failure.cause + "".join(left)})
 
     def _told(self, kind: str) -> list[Event]:
         return [event for event in self._agents if event["event"] == kind]

@@ -15,11 +15,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import leave, tidy_at_exit
+from proofmark.process.lifetime import leave, outlived, tidy_at_exit
 from proofmark.process.output.capped_log import CappedLog
 from proofmark.process.output.dictation import Dictation
 from proofmark.process.scratch.own_directory import lay_open, remove
@@ -28,17 +26,18 @@ from proofmark.process.scratch.temporary import remove_own_temporary_directory
 from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.main import THREADS
 from proofmark.training.drawn_steps import draw
-from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, Silence, read_heartbeat
+from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, Silence
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.agent_log import AgentLog
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.network import choose_interface, resolved
 from proofmark.training.node.node_monitor import NodeMonitor
+from proofmark.training.node.rank_processes import RankProcesses
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.node.waiting import waits
-from proofmark.training.outcome.event_types import DRAWN
+from proofmark.training.outcome.event_types import DRAWN, OUTLIVED
 from proofmark.training.outside.examination import examine
 from proofmark.training.spec import AGENT, CHANCES, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
@@ -98,7 +97,7 @@ def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool, shared: bool) -
             watch.log.write("rank_died", rank=rank, code=code, died=failure.timestamp)
         return 1
     finally:
-        watch.end_ranks()
+        watch.processes.end()
         watch.feeders.end()
         watch.end_outputs()
         watch.stopwatch.stop()
@@ -140,9 +139,9 @@ class Watch:
     """
 
     def __init__(self, spec: TrainingSpec, node: int, started: Mapping[int, int]) -> None:
-        self._started = started
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
+        self.processes = RankProcesses(self._directory, self._ranks, started)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._loaders = too_many_loaders(spec.config.get("configurations", {}), spec.nproc)
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
@@ -168,41 +167,54 @@ class Watch:
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
-        self.end_ranks()
+        self.processes.end()
         self.log.write("stopped")
+        self._end_all_else()
+        remove_own_temporary_directory()
+        os.killpg(0, signal.SIGKILL)
+
+    def _end_all_else(self) -> None:
         self.feeders.end(patience=2)  # nobody waits for what they counted, nor for what the monitor saw
         self.monitor.stop(patience=5)
         self.end_outputs()
         with contextlib.suppress(OSError):
             self.clear()
-        remove_own_temporary_directory()
-        os.killpg(0, signal.SIGKILL)
 
     def heartbeats(self) -> None:
-        """Find ranks that make no progress, once; what hangs is named, shown and ended."""
+        """Find ranks that make no progress, once; what hangs is named, shown and ended. Torchrun would wait for good
+        for those that go on though they were killed: this process ends without them."""
+        self._find_fault()
+        self.processes.end()
+        if left := self.processes.outlived():
+            self.log.write(OUTLIVED, rank=min(left), reason=outlived([*left.values()]))
+            self._end_all_else()
+            os._exit(1)
+
+    def _find_fault(self) -> None:
+        """Look until a rank keeps too much on disk, or they hang: that is told."""
         every, longest = min(1.0, self._timeout / 4, self._setup_timeout / 4), dict[str, float]()
         silences = {rank: Silence(every, 0.0, longest) for rank in self._ranks}
         while True:
             time.sleep(every)
             if self._is_full():
                 return
-            found = {rank: heartbeat for rank in self._ranks if (heartbeat := self._heartbeat(rank)) is not None}
+            found = {
+                rank: heartbeat for rank in self._ranks if (heartbeat := self.processes.heartbeat(rank)) is not None
+            }
             now = time.monotonic()
             for rank, heartbeat in found.items():
                 silences[rank].look(heartbeat, now)
-            watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._lives(rank)}
+            watched = {rank: each for rank, each in found.items() if each.phase != "end" or self.processes.lives(rank)}
             hang = watched and all(self._hangs(each, silences[rank]) for rank, each in watched.items())
-            if hang and not any(map(self._has_died, watched)):  # else torchrun tells of that
-                self._end_hung(watched, now)
+            if hang and not any(map(self.processes.has_died, watched)):  # else torchrun tells of that
+                self._tell_hang(watched, now)
                 return
 
     def _is_full(self) -> bool:
-        """Whether a rank keeps more on disk than it may: then it is named, and all ranks are ended."""
+        """Whether a rank keeps more on disk than it may: then it is named."""
         full = {rank: what for rank, quota in self._quotas.items() if (what := quota.exceeded())}
         for rank, what in full.items():
             self.log.write("rank_ended", rank=rank, reason=f"{what}, and was ended")
-        if full:
-            self.end_ranks()
         return bool(full)
 
     def _hangs(self, heartbeat: Heartbeat, silence: Silence) -> bool:
@@ -211,11 +223,11 @@ class Watch:
         hang = LENIENCY.get(heartbeat.phase, 1.0) * self._timeout
         return silence.seconds > silence.enough(heartbeat.phase, hang)
 
-    def _end_hung(self, heartbeats: dict[int, Heartbeat], now: float) -> None:
+    def _tell_hang(self, heartbeats: dict[int, Heartbeat], now: float) -> None:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
         before = {rank: self.outputs[rank].received for rank in heartbeats}
-        ask_for_stacks(filter(None, map(self._process, heartbeats)), SHOWING)
+        ask_for_stacks(filter(None, map(self.processes.of, heartbeats)), SHOWING)
         for rank in heartbeats:
             self.outputs[rank].catch_up()
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
@@ -232,14 +244,6 @@ class Watch:
             self.log.write("hang", rank=rank, **last_sign, position=position[rank], **loaders)
         if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
             time.sleep(ELSEWHERE)
-        self.end_ranks()
-
-    def end_ranks(self) -> None:
-        """Kill each rank's process group: its loader workers are in it."""
-        for rank in self._ranks:
-            if pid := self._process(rank):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)
 
     def end_outputs(self) -> None:
         """Put the end of what each rank has printed and told into its logs."""
@@ -264,37 +268,6 @@ class Watch:
         for folder in self._checkpoints:
             lay_open(folder)
         self.log.finish()
-
-    def _process(self, rank: int) -> int | None:
-        """A rank's process, which leads its group. Only where torchrun has started it its own way is that the rank's
-        word."""
-        pid = self._started.get(rank) or ((heartbeat := self._heartbeat(rank)) and heartbeat.pid)
-        return pid if pid and _is_ours(pid) else None
-
-    def _lives(self, rank: int) -> bool:
-        pid = self._process(rank)
-        try:
-            return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-    def _has_died(self, rank: int) -> bool:
-        """Whether a rank that this process has started has ended, and torchrun has not looked yet."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if pid := self._started.get(rank):
-                return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-        return False
-
-    def _heartbeat(self, rank: int) -> Heartbeat | None:
-        return read_heartbeat(self._directory / f"rank{rank}.heartbeat")
-
-
-def _is_ours(pid: int) -> bool:
-    """Whether a rank's id still means that rank. While a group lives its id is not given to another process."""
-    try:
-        return bool(psutil.Process(pid).ppid() == os.getpid())
-    except psutil.NoSuchProcess:
-        return True
 
 
 if __name__ == "__main__":

@@ -72,6 +72,7 @@ class _RoundEnd(Typed):
     round: Count
     status: Text
     reason: NotRequired[Text | None]
+    left: NotRequired[Text]
     started: NotRequired[Moment | None]
     hosts: NotRequired[list[Annotated[OnHost, fits(Launched)]]]
     lost: NotRequired[list[_Lost]]
@@ -204,11 +205,15 @@ EXAMINED = "examined"
 MONITOR_FAILED = "monitor_failed"
 """What was wrong with the node's monitor."""
 
+OUTLIVED = "outlived"
+"""Which processes of a node's ranks go on though they were killed; told with the first of these ranks."""
+
 AGENT_EVENTS = EventReader(
     {
         "agent_begin": Annotated[Typed, fits(Host)],
         "rank_died": _Died,
         "rank_ended": _Ended,
+        OUTLIVED: _Ended,
         "hang": _Hang,
         "stopped": Typed,
         MONITOR_FAILED: Reason,

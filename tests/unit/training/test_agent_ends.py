@@ -12,20 +12,27 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 from typing_extensions import Buffer
 
 from proofmark.process.signalled import ASKED
-from proofmark.record.events.log import read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.integrity.manifest import artifacts
 from proofmark.training.heartbeat import PHASES, Heartbeat, Silence
-from proofmark.training.node import agent
+from proofmark.training.logs.failure import failure_of
+from proofmark.training.node import agent, rank_processes
 from proofmark.training.node.agent import Watch
+from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS
+from proofmark.training.run import ScaleRun
 from proofmark.training.spec import TrainingSpec
 from tests.disks import nest
 from tests.waiting import PATIENCE, until
+
+UNENDING = "SIGKILL does not end what waits in a driver, or for a disk"
 
 HOST = {"scratch_limit": 1.0}
 
@@ -59,7 +66,7 @@ def test_a_rank_that_lies_of_itself_is_ended(
     tmp_path: Path, rank: subprocess.Popen[bytes], phase: int, pid: int
 ) -> None:
     watch = watch_over(tmp_path, rank.pid, struct.pack("=qqqqd", pid, 0, 1, phase, 1.0))
-    watch.end_ranks()
+    watch.processes.end()
     assert rank.wait(PATIENCE) == -signal.SIGKILL
     watch.end_outputs()
 
@@ -132,7 +139,7 @@ def test_of_ranks_that_torchrun_began_its_own_way_their_word_is_taken(
 ) -> None:
     sign = struct.pack("=qqqqd", rank.pid, 0, 1, PHASES.index("compute"), time.monotonic())
     watch = watch_over(tmp_path, 0, sign)
-    watch.end_ranks()
+    watch.processes.end()
     assert rank.wait(PATIENCE) == -signal.SIGKILL
     watch.end_outputs()
 
@@ -154,6 +161,49 @@ def test_a_rank_that_does_not_end_is_found(tmp_path: Path, rank: subprocess.Pope
         watch.heartbeats()
         assert not watch.log.path.exists() or not list(read_events(watch.log.path))
     watch.end_outputs()
+
+
+def test_one_that_goes_on_though_it_was_killed_is_not_waited_for(
+    tmp_path: Path, rank: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in a driver: torchrun would wait for good."""
+    watch, left = watch_over(tmp_path, rank.pid, sign(rank.pid, 1.0)), list[int]()
+    monkeypatch.setattr(os, "killpg", lambda group, number: None)
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(rank_processes, "DYING", 0.2)
+    watch.heartbeats()
+    assert left == [1] and rank.poll() is None
+    hang, outlived = read_events(watch.log.path, AGENT_EVENTS)
+    assert (hang["event"], outlived["event"], outlived["rank"]) == ("hang", "outlived", 0)
+    failure = failure_of(tmp_path, (), [hang, outlived], None)
+    assert failure is not None and failure.ranks == (0,)
+    assert failure.cause.endswith(f" s; process {rank.pid} goes on though it was killed: {UNENDING}")
+
+
+def test_what_goes_on_is_named_of_every_host_and_of_this_machine(tmp_path: Path) -> None:
+    """Whatever ended the run."""
+    for node in range(2):
+        (tmp_path / f"noderank{node}").mkdir()
+        (tmp_path / f"noderank{node}" / f"rank{node}.log").touch()
+    told = [{"event": "outlived", "rank": rank, "reason": f"process {rank + 7} goes on"} for rank in range(2)]
+    hosts = [{"node": node, "name": f"host{node}"} for node in range(2)]
+    end = {"status": "stopped", "reason": "took too long", "hosts": hosts}
+    failure = failure_of(tmp_path, (), told, end)
+    assert failure is not None
+    assert failure.cause == "took too long; host0: process 7 goes on; host1: process 8 goes on"
+
+    class Handle(SimpleNamespace):
+        left = "; process 7 goes on"
+
+        def nothing(self) -> dict[str, Any]:
+            return {}
+
+        stop = news = facts = nothing
+
+    run: Any = SimpleNamespace(_log=EventLog(tmp_path / "events.jsonl"))
+    ScaleRun._end(run, Handle(), 1, tmp_path, {"status": "stopped"})  # type: ignore[arg-type]
+    failure = failure_of(tmp_path, (), told[:1], *read_events(run._log.path, SESSION_EVENTS))
+    assert failure is not None and failure.cause == "the run was stopped; process 7 goes on", "said once"
 
 
 class Frozen:
