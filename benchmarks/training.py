@@ -43,8 +43,8 @@ from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
 PAIRS, STEPS = 5, 10
-SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 7, 1600, 8
-"""As many steps as have small batches lie ready: of a short training few do."""
+SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 5, 3200, 8
+"""Small batches lie ready for later steps; for the first ones few do."""
 
 SMALL_FLOPS = 3 * 2 * (3 * 32 * 32) * 10
 CHECKPOINT_RUNS, EVERY, APART, BESIDE = 1, 20, 10, 3

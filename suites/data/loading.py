@@ -74,8 +74,7 @@ class TensorData(BatchDataset):
     def batch(self, indices: list[int]) -> Batch:
         """One indexing of each tensor."""
         chosen = torch.tensor(indices)
-        # an index in brackets copies element by element, which takes four times as long
-        return [tensor.index_select(0, chosen) for tensor in self.inputs], self.targets.index_select(0, chosen)
+        return [_rows(tensor, chosen) for tensor in self.inputs], _rows(self.targets, chosen)
 
 
 class BatchLoader(DataLoader[Any]):
@@ -110,6 +109,12 @@ def batch_loader(dataset: BatchDataset, config: EffectiveConfig) -> BatchLoader:
         persistent_workers=config.num_workers > 0,
         collate_fn=_as_is,
     )
+
+
+def _rows(tensor: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """Those rows, as they lie. An index in brackets keeps channels last; it copies element by element, which takes four
+    times as long."""
+    return tensor.index_select(0, chosen) if tensor.is_contiguous() else tensor[chosen]
 
 
 def _as_is(batch: Any) -> Any:

@@ -79,7 +79,7 @@ class Slot:
         self._check(layout.size)
         view = memoryview(self.memory)
         if on_release is not None:
-            self._lent = weakref.ref(view, lambda _: on_release())  # no finalizer, which takes several microseconds
+            weakref.finalize(view, on_release).atexit = False
         return tensors_in(view, layout)
 
     def first(self, size: int) -> memoryview:

@@ -36,13 +36,12 @@ if TYPE_CHECKING:
 
     from proofmark.case import Batch
     from proofmark.training.case import TrainingCase, TrainingData
-    from proofmark.training.feeding.batches import GlobalBatches, Share
+    from proofmark.training.feeding.batches import Share
     from proofmark.training.feeding.loading import Planned
 
 
-MOST, SHARE = 8, 200
-"""Small batches that lie ready at most; and of all that a rank takes, no more than one in so many: they may be taken
-after the clock stands."""
+SMALL = 8
+"""Small batches that lie ready at most."""
 
 
 class NoWord(Exception):
@@ -56,7 +55,7 @@ class Feeder:
     Args:
         case: says how many tokens a sample has.
         plan: what the rank trains on.
-        shelf: where it lies ready.
+        ahead: batches that lie ready.
         rank: to speak with it.
         counts: what is handed out.
         resumed: whether the rank may begin elsewhere than at the plan's beginning.
@@ -66,13 +65,14 @@ class Feeder:
         self,
         case: TrainingCase,
         plan: Planned,
-        shelf: Shelf[tuple[int, int | None]],
+        ahead: int,
         rank: socket.socket,
         counts: Counts,
         resumed: bool,
     ) -> None:
-        self._case, self._plan, self._shelf, self._rank, self._counts = case, plan, shelf, rank, counts
+        self._case, self._plan, self._rank, self._counts = case, plan, rank, counts
         self._resumed = resumed
+        self._shelf = Shelf[tuple[int, int | None]](rank, ahead, setting="train_batch_size", small=SMALL)
         self._orders, self._begun = deque[bytes](), False
         self._hearing, self._wrong = threading.Lock(), ""
         self._bell = os.eventfd(0, os.EFD_CLOEXEC)
@@ -130,7 +130,10 @@ class Feeder:
                 raise NoWord(self._wrong)
 
     def _said(self) -> bytes:
-        """The rank's next word; empty where it has said no more yet, or is gone."""
+        """The rank's next word; empty where it has said no more yet, or is gone.
+
+        An empty word that is heard once it is gone reads as its end: what it took afterwards counts for nothing.
+        """
         for _ in range(2):
             try:
                 if message := self._rank.recv(words.LONGEST, socket.MSG_DONTWAIT):
@@ -188,13 +191,12 @@ def feed(
         rank: to speak with it.
         counts: what is handed out.
     """
-    from proofmark.training.feeding.loading import Planned
+    from proofmark.training.feeding.loading import Planned, ahead
 
     try:
         config, (case, data) = EffectiveConfig.from_dict(spec.config), loaded()
         plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed, data=data)
-        shelf = shelf_of(config, plan.order, rank)
-        feeder = Feeder(case, plan, shelf, rank, counts, spec.resume_from is not None)
+        feeder = Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; its rank says it)
         tell(rank, error)
         counts.end()
@@ -230,11 +232,3 @@ def _is_gone(rank: socket.socket) -> bool:
     looked = select.poll()
     looked.register(rank, 0)
     return bool(looked.poll(0))
-
-
-def shelf_of(config: EffectiveConfig, order: GlobalBatches, rank: socket.socket) -> Shelf[tuple[int, int | None]]:
-    """Where a rank's part of a plan lies ready."""
-    from proofmark.training.feeding.loading import ahead
-
-    taken = order.steps(config.max_epoch, config.max_samples_termination) * config.gradient_accumulation_steps
-    return Shelf(rank, ahead(config), setting="train_batch_size", small=min(MOST, taken // SHARE))

@@ -21,8 +21,12 @@ HELD = 64
 """Batches that a rank may keep beside those of two steps, whose garbage is collected late. Each is a file open on both
 sides, of which there are a thousand or so."""
 
-SMALL = 4 << 20
-"""Bytes of small batches that lie ready."""
+READY = 64
+"""Batches that lie ready at most: a word of each that is taken waits to be heard, and a socket holds some 270."""
+
+SMALL, SHARE = 4 << 20, 200
+"""Bytes of small batches that lie ready; and of all that were taken, no more than one in so many: what lies ready may
+be taken after the clock stands."""
 
 
 class Shelf(Generic[Note]):
@@ -30,14 +34,15 @@ class Shelf(Generic[Note]):
 
     Args:
         rank: to speak with it.
-        ahead: batches that lie ready.
+        ahead: batches that lie ready, or the rank holds at once.
         setting: what makes batches smaller.
         small: how many small ones may lie ready, where that is more.
     """
 
     def __init__(self, rank: socket.socket, ahead: int, setting: str, small: int = 0) -> None:
-        self._rank, self._least, self._small = rank, ahead, small
-        self._ahead = ahead
+        self._rank, self._small, self._most_held = rank, small, ahead + HELD
+        self._ahead = self._least = min(ahead, READY)
+        self._taken = 0
         self._pool = Pool(self._announce, setting=setting)
         self._waiting, self._unheard = deque[Note](), 0
         self._out: dict[int, Slot] = {}
@@ -57,7 +62,7 @@ class Shelf(Generic[Note]):
             OSError: the rank is gone.
         """
         waiting = len(self._waiting)  # before: both become fewer by what is taken meanwhile
-        if (held := len(self._out) - waiting) >= self._ahead + HELD:
+        if (held := len(self._out) - waiting) >= self._most_held:
             raise StepError(f"its rank holds {held} batches that it has not given back; keep none of earlier steps")
         inputs, targets = batch
         tensors, last = words.channels_first([*inputs, targets])
@@ -68,7 +73,7 @@ class Shelf(Generic[Note]):
         self._out[slot.number] = slot
         self._waiting.append(note)  # before the rank can take it
         self._unheard += 1
-        self._ahead = max(self._least, min(self._small, SMALL // max(1, layout.size)))
+        self._ahead = max(self._least, min(self._small, SMALL // max(1, layout.size), self._taken // SHARE))
         if rings := self._unheard >= self._ahead // 2:  # so one of those that lie ready always does
             self._unheard = 0
         self._rank.send(words.LAID_FORM.pack(words.LAID, rings, slot.number, last) + text)
@@ -85,6 +90,7 @@ class Shelf(Generic[Note]):
             if number not in self._out:
                 raise ValueError("it gives back a slot that it does not have")
             self._pool.give_back(self._out.pop(number))
+        self._taken += 1
         return self._waiting.popleft()
 
     def _announce(self, slot: Slot, descriptor: int) -> None:

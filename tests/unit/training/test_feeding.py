@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.feeding import fed as fed_module
 from proofmark.training.feeding import feeder, shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed, Supply
-from proofmark.training.feeding.feeder import Feeder, shelf_of
-from proofmark.training.feeding.loading import Planned
+from proofmark.training.feeding.feeder import Feeder
+from proofmark.training.feeding.loading import Planned, ahead
 from proofmark.training.logs.outside import FEEDERS, standing
 from proofmark.training.logs.ranks.handed_out import Evaluations, handed_out, tokens_per_item
 from proofmark.training.logs.ranks.rank_log import RankLog
@@ -64,7 +65,7 @@ class Pair:
         self.counts = Counts(page)
         self.counts.begin()
         plan = Planned.of(case, config, rank, world, seed=3)
-        self.feeder = Feeder(case, plan, shelf_of(config, plan.order, its), its, self.counts, resumed)
+        self.feeder = Feeder(case, plan, ahead(config), its, self.counts, resumed)
         self.raised: list[BaseException] = []
         self._pipe = os.pipe()
         self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, self._pipe[0]))]
@@ -173,8 +174,8 @@ def test_a_rank_that_gives_them_back_gets_all(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often a rank has rung; and as many small batches may lie ready in a short plan as in a long one."""
-    monkeypatch.setattr(feeder, "SHARE", 1)
+    """How often a rank has rung; and as many small batches may lie ready at the beginning as later."""
+    monkeypatch.setattr(shelf, "SHARE", 1)
     rings: list[int] = []
     ring = os.eventfd_write
     monkeypatch.setattr(os, "eventfd_write", lambda bell, count: rings.append(count) or ring(bell, count))
@@ -184,13 +185,46 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_small_batches_wake_their_feeder_once_for_half_of_them(rung: list[int]) -> None:
     pair = Pair(Tokens(), max_epoch=12)
     batches = pair.fed.batches(0, 0)
-    next(batches)
-    until(lambda: len(pair.feeder._shelf._waiting) == feeder.MOST, "as many as may lie ready")
+    kept = [next(batches) for _ in range(12)]
+    until(lambda: len(pair.feeder._shelf._waiting) == feeder.SMALL, "as many as may lie ready")
     rung.clear()
-    kept = [next(batches) for _ in range(3 * feeder.MOST)]
-    assert len(rung) == 6 and len(kept) == 24
+    kept += [next(batches) for _ in range(2 * feeder.SMALL)]
+    assert len(rung) == 4 and len(kept) == 28
     pair.listened()
-    assert pair.counts.samples == sum(len(targets) for _, targets in kept) + 4, "those too that no ringing told of"
+    assert pair.counts.samples == sum(len(targets) for _, targets in kept), "those too that no ringing told of"
+
+
+def test_no_more_small_batches_lie_ready_than_a_share_of_those_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a training that reaches its target soon, or is resumed, so many may be taken after the clock stands."""
+    monkeypatch.setattr(shelf, "SHARE", 4)
+    pair = Pair(Tokens(), max_epoch=12)
+    batches = pair.fed.batches(0, 0)
+    for taken in range(1, 30):
+        next(batches)
+        assert len(pair.feeder._shelf._waiting) <= max(2, taken // 4)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("accumulation", [200, 300])
+def test_many_micro_batches_of_a_step_come_to_the_plans_end(
+    accumulation: int, pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of words that nobody hears yet a socket has room for 278."""
+    changes = {"global_batch_size": ITEMS, "gradient_accumulation_steps": accumulation, "max_epoch": 3}
+    pair = Pair(Tokens(), **changes)
+    if pinned:
+        monkeypatch.setattr(fed_module, "can_pin", lambda: True)
+        monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 0)
+        monkeypatch.setattr(torch.accelerator, "set_device_index", lambda index: None)
+        monkeypatch.setattr(pair.fed, "_pinned", pair.fed._laid)
+        pair.fed.pin()
+    batches = pair.fed.batches(0, 0)
+    for _ in range(3):
+        step = [next(batches) for _ in range(accumulation)]
+        del step
+    pair.end.shutdown(socket.SHUT_RDWR)  # the thread that pins waits there for more
+    pair.listened()
+    assert pair.counts.samples == 3 * ITEMS and pair.counts.whole and not pair.raised
 
 
 @given(lengths=st.lists(st.sampled_from([1, 100, 130, 150, 180, 250, 400, 4000]), min_size=12, max_size=60))
