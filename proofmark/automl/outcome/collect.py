@@ -22,7 +22,6 @@ from proofmark.record.events.log import CORRUPT, LOG_FILE, NAMED, Event, read_ev
 from proofmark.record.events.types import fields_of
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Check, Contention, Flops, Identity, Seal, Utilisation
-from proofmark.record.provenance import Chip
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest
 
@@ -92,7 +91,7 @@ def _with_journal(
 ) -> AutoMLRecord:
     """A session's record, with what its search came to."""
     resumed = last["search"].get("resumed", False)
-    found = _of_journal(journal, config, record.chip)
+    found = _of_journal(journal, config)
     if resumed and journal.drivers.are_one(begin):
         found |= {"drivers": 1, "contention": _contention(journal.drivers.contention)}
     elif resumed:  # even if it was over by then, the session that resumed it ran under other conditions
@@ -100,7 +99,8 @@ def _with_journal(
     found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
-    return record.model_copy(update=found)
+    whole = record.model_copy(update=found)
+    return whole.model_copy(update={"utilisation": _utilisation(whole, journal.devices)})
 
 
 def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
@@ -173,7 +173,7 @@ def _contention(event: Event | None) -> Contention | None:
     return Contention(**fields_of(event, Contention)) if event else None
 
 
-def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[str, Any]:
+def _of_journal(journal: _Journal, config: EffectiveConfig) -> dict[str, Any]:
     """Fields of the record that follow from the journal."""
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
@@ -206,7 +206,6 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "score": score,
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark, items)),
         "flops": _flops(None if init_models else config.flops, trials),
-        "utilisation": _utilisation(chip, score.honest, journal.devices),
         "training_share": _share(sum(trial.trained for trial in trials), seconds * journal.places),
         "generation_share": _share(
             sum(trial.generated_seconds for trial in trials), sum(trial.lasted for trial in trials)
@@ -229,13 +228,15 @@ def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
     return Flops(declared=own if declared is None else declared, counted=counted)
 
 
-def _utilisation(chip: Chip, score: float | None, devices: int) -> Utilisation:
+def _utilisation(record: AutoMLRecord, devices: int) -> Utilisation:
     """MFU: the score by honest FLOPs over the peaks of all devices."""
-    if chip.peak is None:
-        return Utilisation(reason=chip.peak_missing)
-    if not score:
+    if record.chip.peak is None:
+        return Utilisation(reason=record.chip.peak_missing)
+    if record.score is None or not record.score.honest:
         return Utilisation(reason="nothing was measured")
-    return Utilisation(mfu=score / (chip.peak.flops_per_second * devices))
+    if record.was_spread:
+        return Utilisation(reason="trials ran on other machines than the session's, whose chips nobody saw")
+    return Utilisation(mfu=record.score.honest / (record.chip.peak.flops_per_second * devices))
 
 
 def _share(part: float, whole: float) -> float | None:

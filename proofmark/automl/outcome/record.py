@@ -285,16 +285,20 @@ class AutoMLRecord(CaseRecord):
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
             "nobody knows its devices' peak, which bounds what trials say that they computed": self.chip.peak is None,
-            "trials ran on other machines than the session's, whose devices and load nobody saw": self._was_spread,
+            "trials ran on other machines than the session's, whose devices and load nobody saw": self.was_spread,
             "no trial came of another: it did not search": self.as_of is None and not self._searched,
             "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in reasons.items() if so]
 
     @property
-    def _was_spread(self) -> bool:
+    def was_spread(self) -> bool:
         """Whether a trial ran on another host than the session's."""
-        return self.host is not None and any(trial.host != self.host.name for trial in self.trials)
+        return not all(map(self.ran_here, self.trials))
+
+    def ran_here(self, trial: TrialRecord) -> bool:
+        """Whether a trial ran on the session's host, whose chip is the record's."""
+        return self.host is None or trial.host == self.host.name
 
     @property
     def _searched(self) -> bool:

@@ -164,7 +164,7 @@ def _overdone(record: AutoMLRecord) -> list[str]:
 
 def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
     trained, peak = [epoch for epoch in trial.epochs if epoch.images], record.chip.peak
-    if peak is not None and trial.ended is not None:
+    if peak is not None and trial.ended is not None and record.ran_here(trial):  # of others nobody saw the chip
         devices = min(record.config.get("devices_per_trial", 1), record.devices)  # ranks share a processor
         most = peak.flops_per_second * devices * trial.lasted
         for said, how in ((trial.flops, ""), (trial.compatible_flops, ", by AIPerf's formulas")):

@@ -121,6 +121,17 @@ def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
     assert verdict.kind == kind and (kind == "PASS" or "its devices' peak gives 3000" in verdict.reasons[0]), verdict
 
 
+@pytest.mark.parametrize("ran_on, kind", [("here", "FAIL_HONESTY"), ("elsewhere", "PASS")])
+def test_no_trial_is_held_against_the_peak_of_another_machine(ran_on: str, kind: str) -> None:
+    """The session's chip may be the least of them; what a trial was given beside that it is held against anywhere."""
+    slow = Chip(name="A1", peak=Peak(flops_per_second=300.0, precision="fp32", source="a sheet"))
+    host = describe_host().model_copy(update={"name": "here"})
+    both = trial(0, host=ran_on), trial(1, host=ran_on)
+    assert judge(record(*both, chip=slow, host=host)).kind == kind
+    longer = trial(1, host=ran_on, train_seconds=1e9)
+    assert judge(record(both[0], longer, chip=slow, host=host)).kind == "FAIL_HONESTY"
+
+
 @pytest.mark.parametrize("share, kind", [(None, "PASS"), (1.0, "PASS"), (1.6, "FAIL_HONESTY")])
 def test_trials_have_no_more_of_their_devices_time_than_there_was(share: float | None, kind: str) -> None:
     """One that says that it has let go of its device, and has not, has the next one beside it."""

@@ -1,0 +1,30 @@
+"""What a record has of its session's own log, and what of its search's journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.automl.outcome.collect import collect
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.search.journal import FILE
+from tests.fuzz.searches import JOURNAL, SESSION
+
+
+def collected(folder: Path, **changed: dict[str, Any]) -> AutoMLRecord:
+    """The record of a session of one search, with changed fields of the events of these kinds."""
+    for name, events in (("events.jsonl", SESSION), (f"search/{FILE}", JOURNAL)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        lines = [json.dumps(event | changed.get(event["event"], {})) for event in events]
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return collect(folder)
+
+
+@pytest.mark.parametrize("host", [None, "another"])
+def test_nobody_knows_the_peak_of_another_machine(tmp_path: Path, host: str | None) -> None:
+    found = collected(tmp_path, trial_end={"host": host}).utilisation
+    assert (found.mfu is None) == (host is not None)
+    assert found.reason == (host and "trials ran on other machines than the session's, whose chips nobody saw")
