@@ -28,3 +28,12 @@ def test_nobody_knows_the_peak_of_another_machine(tmp_path: Path, host: str | No
     found = collected(tmp_path, trial_end={"host": host}).utilisation
     assert (found.mfu is None) == (host is not None)
     assert found.reason == (host and "trials ran on other machines than the session's, whose chips nobody saw")
+
+
+@pytest.mark.parametrize("resumed, others", [(False, 0.1), (True, 0.0)])
+def test_contention_is_that_of_the_search_and_not_of_judging_its_best(
+    tmp_path: Path, resumed: bool, others: float
+) -> None:
+    """As its seconds are. What a session under other conditions saw is its own."""
+    seen = collected(tmp_path, search={"resumed": resumed}).contention
+    assert seen is not None and seen.others == others

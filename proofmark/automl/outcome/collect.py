@@ -92,10 +92,11 @@ def _with_journal(
     """A session's record, with what its search came to."""
     resumed = last["search"].get("resumed", False)
     found = _of_journal(journal, config)
-    if resumed and journal.drivers.are_one(begin):
-        found |= {"drivers": 1, "contention": _contention(journal.drivers.contention)}
-    elif resumed:  # even if it was over by then, the session that resumed it ran under other conditions
-        found["drivers"] = max(2, found["drivers"])
+    is_one = not resumed or journal.drivers.are_one(begin)
+    if is_one and journal.drivers.contention is not None:  # the session's spans the judging too
+        found["contention"] = _contention(journal.drivers.contention)
+    if resumed:  # even if it was over by then, a session under other conditions is another one
+        found["drivers"] = 1 if is_one else max(2, found["drivers"])
     found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
