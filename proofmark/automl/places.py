@@ -22,12 +22,14 @@ class Places:
         environments: variables that give a trial its devices, for each place.
         devices: in all places.
         here: whether they are this machine's: a trial's process may then make itself ready before a place is free.
+        ours: whether trials descend from the session: what others take of its machine has theirs in it otherwise.
     """
 
     launcher: Launcher
     environments: tuple[Mapping[str, str], ...]
     devices: int
     here: bool = True
+    ours: bool = True
 
 
 def places_here(found: FoundVendor, each: int) -> Places:
@@ -60,4 +62,4 @@ def places_of_tasks(cluster: TaskCluster, found: FoundVendor, each: int) -> Plac
     """
     count = cluster.places(each)
     devices = count if found.vendor.torch_device() == "cpu" else count * each
-    return Places(cluster.launcher(each), ({},) * count, devices, here=False)
+    return Places(cluster.launcher(each), ({},) * count, devices, here=False, ours=cluster.ours)

@@ -180,7 +180,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return self._options.resume or self.run_dir / FOLDER
 
     def _facts(self) -> dict[str, Any]:
-        return {"devices": self._places.devices}
+        return {"devices": self._places.devices, "trials_among_others": not self._places.ours}
 
 
 def is_examined(journal: Journal, best: int) -> bool:

@@ -6,10 +6,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from proofmark.automl.places import places_here
+from proofmark.automl.places import places_here, places_of_tasks
 from proofmark.automl.run import SearchOptions, SearchRun
 from proofmark.automl.trial.spec import HELD_OUT
 from proofmark.errors import ProofmarkError
@@ -91,3 +92,12 @@ def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("proofmark.monitoring.contention._tree", tree)
     fail_with(run_in(tmp_path), monkeypatch, OSError())
     assert roots == {os.getpid()}
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_its_log_and_its_record_say_whether_its_trials_are_among_others(tmp_path: Path, ours: bool) -> None:
+    """They are what a cluster runs that it did not start."""
+    run, cluster = run_in(tmp_path), MagicMock(ours=ours)
+    cluster.places.return_value = 1
+    run._places = places_of_tasks(cluster, run._found, 1)
+    assert run.so_far().trials_among_others == (not ours)

@@ -62,6 +62,7 @@ def _is_of_a_search(values: Any) -> Any:
 
 
 class _SearchBegin(TrainedBegin):
+    trials_among_others: NotRequired[bool]
     config: Annotated[_Configuration, configured("precision"), AfterValidator(_is_of_a_search)]
 
 

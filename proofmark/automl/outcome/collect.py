@@ -62,6 +62,7 @@ def collect(
         **envelope_of(begin, config),
         **{name: getattr(config, name) for name in ("metric", "target", "rankable")},
         devices=begin["devices"],
+        trials_among_others=begin.get("trials_among_others", False),
         adapted=tuple(begin["adapted"]),
         seconds=seconds_between(begin, {"clock": time.perf_counter_ns()} if going_on else whole[-1]) if whole else None,
         as_of=now() if going_on else None,

@@ -14,6 +14,7 @@ from proofmark.plain_json import LARGEST
 from proofmark.record.beside import Beside, beside, read_beside, remove_others, write_beside
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Identity, Part
+from proofmark.verdict.noise import bound_of, contention_of
 
 TRIALS = "trials"
 """What the file beside a record's is called that has its trials, where they are many: `trials.<digest>.jsonl`."""
@@ -219,6 +220,9 @@ class AutoMLRecord(CaseRecord):
     journal_head: str | None = Field(default=None, description="digest of its last event")
     faults: tuple[str, ...] = Field(default=(), description="what shows that the journal is not as it was written")
     contention: Contention | None = None
+    trials_among_others: bool = Field(
+        default=False, description="in `contention`: what placed them was not started by the session"
+    )
 
     def text(self) -> str:
         """What its file holds: without trials that are too many for it."""
@@ -286,10 +290,18 @@ class AutoMLRecord(CaseRecord):
             "it began with other networks than the case's": bool(self.init_models),
             "nobody knows its devices' peak, which bounds what trials say that they computed": self.chip.peak is None,
             "trials ran on other machines than the session's, whose devices and load nobody saw": self.was_spread,
+            "others on its machine can't be told from its trials, which a cluster ran that it did not start": (
+                self.trials_among_others and bool(self.disturbed)
+            ),
             "no trial came of another: it did not search": self.as_of is None and not self._searched,
             "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in reasons.items() if so]
+
+    @property
+    def disturbed(self) -> list[str]:
+        """What others, as its contention has them, took of the cores that it needed."""
+        return contention_of(self.contention, bound_of(self), self.policy.noise)
 
     @property
     def was_spread(self) -> bool:

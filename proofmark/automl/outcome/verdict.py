@@ -11,7 +11,6 @@ from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, Tr
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required
 from proofmark.verdict import engine
-from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (
     Stage,
     beyond_its_cores,
@@ -86,10 +85,9 @@ def rules(record: AutoMLRecord) -> list[Rule]:
 
 def _disturbed(record: AutoMLRecord) -> list[str]:
     """Others on the cores that the search needed: for a score that may be set beside others'."""
-    if not record.rankable:
+    if not record.rankable or record.was_spread or record.trials_among_others:
         return []
-    found = contention_of(record.contention, bound_of(record), record.policy.noise)
-    return [f"{reason}: run again on a quiet machine" for reason in found]
+    return [f"{reason}: run again on a quiet machine" for reason in record.disturbed]
 
 
 def _broken_off(record: AutoMLRecord) -> list[str]:

@@ -77,7 +77,13 @@ class ServiceLauncher(FoundLauncher, ABC):
 
 
 class TaskCluster(Protocol):
-    """Machines on which jobs of one node are placed."""
+    """Machines on which jobs of one node are placed.
+
+    Attributes:
+        ours: whether the session started it, so that all that runs there descends from the session.
+    """
+
+    ours: bool
 
     def places(self, each: int) -> int:
         """How many jobs of so many devices there is room for at a time.

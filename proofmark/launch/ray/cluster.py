@@ -24,7 +24,11 @@ _ADDRESS = re.compile(r"\[?([A-Za-z0-9_.:-]+?)\]?:(\d{1,5})")
 
 
 class RayCluster:
-    """The cluster that the session's driver is connected to, until it is closed."""
+    """The cluster that the session's driver is connected to, until it is closed.
+
+    Attributes:
+        ours: whether the session started it.
+    """
 
     def __init__(self, address: str | None, resource: str, code: CodeTree) -> None:
         """Connect, or start one.
@@ -41,7 +45,7 @@ class RayCluster:
         if address is not None:
             _reach(address)
         where = "--launcher ray" if address is None else f"--ray-address {address}"
-        self._resource, self._code = resource, code
+        self.ours, self._resource, self._code = address is None, resource, code
         with _of_usage():
             self._driver: Asked = DriverProcess(address is None, PROVES, where)
             try:

@@ -181,6 +181,19 @@ def test_what_nobody_ranks_needs_no_quiet_machine() -> None:
     assert judge(record(rankable=False, contention=None)).kind == "PASS"
 
 
+def test_what_may_be_its_own_trials_is_no_disturbance_and_is_not_ranked() -> None:
+    """Trials of a cluster that runs descend from that, and are others to the session."""
+    busy, quiet = (Contention(others=0.6, stolen=0.0, idle=idle) for idle in (0.1, 0.9))
+    apart = {"trials_among_others": True}
+    (why,) = record(contention=busy, **apart).unrankable
+    assert judge(record(contention=busy, **apart)).kind == "PASS" and "can't be told from its trials" in why
+    assert record(contention=quiet, **apart).unrankable == []
+    host = describe_host()
+    here, there = trial(0, host=host.name), trial(1, host="elsewhere")
+    assert judge(record(here, there, host=host, contention=busy)).kind == "PASS"
+    assert judge(record(here, trial(1, host=host.name), host=host, contention=busy)).kind == "AMBIGUOUS"
+
+
 def test_what_never_searched_is_not_ranked() -> None:
     why = "no trial came of another: it did not search"
     assert record(trial(0)).unrankable == [why] == record(trial(0), trial(1, status="failed")).unrankable
