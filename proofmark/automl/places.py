@@ -58,8 +58,9 @@ def places_of_tasks(cluster: TaskCluster, found: FoundVendor, each: int) -> Plac
     """What others place trials on, and give them their devices: of a node's processor all cores are one.
 
     Raises:
-        UsageError: there is no room for a trial.
+        UsageError: there is no room for a trial, or nothing gives each its own devices.
     """
-    count = cluster.places(each)
+    variable = found.vendor.visible_devices_variable
+    count = cluster.places(each, variable)
     devices = count if found.vendor.torch_device() == "cpu" else count * each
-    return Places(cluster.launcher(each), ({},) * count, devices, here=False, ours=cluster.ours)
+    return Places(cluster.launcher(each, variable), ({},) * count, devices, here=False, ours=cluster.ours)

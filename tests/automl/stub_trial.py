@@ -53,6 +53,9 @@ def main() -> int:
             time.sleep(0.05)
         if how == "crash, having waited":
             sys.exit("it fell over")
+        if how.startswith("show "):
+            tell("trial_failed", reason=os.environ.get(how.removeprefix("show "), "it is not there"))
+            return 1
         accuracy = 0.5 + 0.01 * number
         for epoch in range(1 + spec["epochs"]):
             if epoch == 1 and does == "killed":

@@ -35,7 +35,8 @@ from tests.waiting import until
 
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
 CODE = CodeTree.of(ROOT, (*SENT, "tests"))
-ACCELERATOR = "accelerator"
+ACCELERATOR, VARIABLE = "accelerator", "ACME_VISIBLE_DEVICES"
+SHOW = f"show {VARIABLE} for {{}}/now"
 FOLDER = Path(f"/tmp/proofmark-{secrets.token_hex(4)}")
 """Ray's own, by a short name, since it has sockets there."""
 TEMPORARY = FOLDER.with_suffix(".tmp")
@@ -43,10 +44,10 @@ TEMPORARY = FOLDER.with_suffix(".tmp")
 
 
 def started(*arguments: str) -> tuple[subprocess.Popen[bytes], int]:
-    """A node of a Ray cluster with one core and what it is told to be two accelerators, which ends with its process;
-    and its port."""
+    """A node of a Ray cluster with one core and what it is told to be two accelerators of either kind, which ends with
+    its process; and its port."""
     port = free_port()
-    has = ("--num-cpus=1", "--num-gpus=0", f"--resources={json.dumps({ACCELERATOR: 2})}")
+    has = ("--num-cpus=1", "--num-gpus=2", f"--resources={json.dumps({ACCELERATOR: 2})}")
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *has]
     own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={FOLDER}")
     return subprocess.Popen(
@@ -184,6 +185,31 @@ def test_the_devices_of_a_trial_are_placed_together(
     assert [epoch["images"] for epoch in end["epochs"]] == [0, data["items"]]
     assert (tmp_path / "noderank0" / "rank1.jsonl").exists()
     until(lambda: {each["state"] for each in placements(address)} <= {"REMOVED"}, "its place to be free")
+
+
+def test_trials_that_share_a_node_have_devices_of_their_own(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """By the variable of their vendor, which Ray does not know; or they are refused."""
+    _, address, _ = cluster
+    with contextlib.closing(RayCluster(address, ACCELERATOR, CODE, accelerated=True)) as unnumbered:
+        assert unnumbered.places(2, VARIABLE) == 2, "one on each node"
+        with pytest.raises(UsageError, match="^--launcher ray: trials .*: of accelerator Ray does not say which"):
+            unnumbered.places(1, VARIABLE)
+    with contextlib.closing(RayCluster(address, "GPU", CODE, accelerated=True)) as ray:
+        with pytest.raises(UsageError, match="^--launcher ray: trials .* the vendor has no visible_devices_variable$"):
+            ray.places(1)
+        assert ray.places(1, VARIABLE) == 4
+        launcher, make = ray.launcher(1, VARIABLE), spec_maker(tmp_path, dict.fromkeys(range(4), SHOW.format(tmp_path)))
+        trials = []
+        for number in range(4):
+            (tmp_path / str(number)).mkdir()
+            spec = make(tmp_path / str(number), trial=number, graph={}, parent=None, **REST)
+            trials.append(TrialProcess(spec, launcher, 600.0, 600.0, STUB))
+            trials[-1].begin({}, None)
+        until(lambda: all(begins(trial) for trial in trials), "all four", every=0.1)
+        (tmp_path / "now").touch()
+        assert sorted(ended(trial)["reason"] for trial in trials) == ["0", "0", "1", "1"]
 
 
 def test_a_trial_whose_node_is_lost_is_run_again(

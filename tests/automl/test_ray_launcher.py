@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import itertools
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from proofmark.launch.ray import launcher as launching
 from proofmark.launch.ray.driver import Driver
 from proofmark.launch.ray.driver_process import DriverProcess
 from proofmark.launch.ray.launcher import KEPT, RETRIES, RayLauncher
+from proofmark.launch.ray.task import _devices
 from proofmark.process.environment import passed_on
 from tests.automl.searches import STUB, spec_maker
 
@@ -169,6 +172,30 @@ def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: An
         spec = spec_maker(tmp_path)(tmp_path, trial=0, **REST)
         launcher.submit(Job("a job", STUB, spec, tmp_path, (), brings={"weights": weights}))
     assert ray.put.call_count == KEPT + 2, "the first was read again in time, the second was not"
+
+
+@pytest.mark.parametrize(
+    ("rays", "node", "expected"),
+    [
+        ("ACME_VISIBLE_DEVICES", "6,7", "0,1"),  # it was set by Ray
+        ("RAYS_DEVICES", None, "0,1"),
+        ("RAYS_DEVICES", "6,7", "6,7"),
+        (None, None, "0,1"),
+    ],
+)
+def test_a_task_has_its_devices_in_the_vendors_variable_alone(
+    monkeypatch: pytest.MonkeyPatch, rays: str | None, node: str | None, expected: str
+) -> None:
+    known, manager = MagicMock(), MagicMock()
+    known.get_runtime_context.return_value.get_accelerator_ids.return_value = {"GPU": ["0", "1"]}
+    manager.get_accelerator_manager_for_resource.return_value.get_visible_accelerator_ids_env_var.return_value = rays
+    monkeypatch.setitem(sys.modules, "ray", known)
+    monkeypatch.setitem(sys.modules, "ray._private.accelerators", manager)
+    monkeypatch.setenv("RAYS_DEVICES", "0,1")
+    if node is not None:
+        monkeypatch.setenv("ACME_VISIBLE_DEVICES", node)
+    assert _devices("GPU", "ACME_VISIBLE_DEVICES") == {"ACME_VISIBLE_DEVICES": expected}
+    assert ("RAYS_DEVICES" in os.environ) == (rays != "RAYS_DEVICES")
 
 
 FAKE = {

@@ -38,7 +38,7 @@ inbox = SimpleNamespace(exchange=SimpleNamespace(remote=lambda heard, known: Non
 root, agent, *marks, mark = sys.argv[1:]
 code = {str(path.relative_to(root)): path.read_bytes() for path in Path(root, "proofmark").rglob("*.py")}
 orders = {"module": "agent", "environment": {"PYTHONPATH": f"{HERE}/code", marks[1]: mark}, "spec": "", "marks": marks}
-orders |= {"leaves": [], "results": [], "beats": []}
+orders |= {"leaves": [], "results": [], "beats": [], "numbered": None}
 run_job(inbox, "a job", orders, code | {"agent.py": agent.encode()}, {})
 """
 

@@ -85,15 +85,15 @@ class TaskCluster(Protocol):
 
     ours: bool
 
-    def places(self, each: int) -> int:
-        """How many jobs of so many devices there is room for at a time.
+    def places(self, each: int, variable: str | None = None) -> int:
+        """How many jobs of so many devices there is room for at a time. See `launcher`.
 
         Raises:
-            UsageError: for none.
+            UsageError: for none; or for several on a machine, which nothing gives devices of their own.
         """
 
-    def launcher(self, each: int) -> Launcher:
-        """Of jobs of so many devices."""
+    def launcher(self, each: int, variable: str | None = None) -> Launcher:
+        """Of jobs of so many devices, which they have in the vendor's variable; None: it has none."""
 
     def close(self) -> None:
         """Let go of them."""

@@ -25,7 +25,7 @@ class _OnRay(TaskLauncher):
         from proofmark.launch.ray.cluster import GPU, PROCESSOR, RayCluster
 
         resource = options["ray_resource"] or (GPU if accelerated else PROCESSOR)
-        return RayCluster(options["ray_address"], resource, code)
+        return RayCluster(options["ray_address"], resource, code, accelerated)
 
 
 launcher = _OnRay()

@@ -30,13 +30,14 @@ class RayCluster:
         ours: whether the session started it.
     """
 
-    def __init__(self, address: str | None, resource: str, code: CodeTree) -> None:
+    def __init__(self, address: str | None, resource: str, code: CodeTree, accelerated: bool = False) -> None:
         """Connect, or start one.
 
         Args:
             address: host and port of its first node; None for one of this machine's own.
             resource: as what Ray knows the devices of trials.
             code: what jobs import of this house.
+            accelerated: whether those are others than the processor.
 
         Raises:
             UsageError: Ray is not installed, there is none at the address, it is of another version, or it has no such
@@ -45,7 +46,8 @@ class RayCluster:
         if address is not None:
             _reach(address)
         where = "--launcher ray" if address is None else f"--ray-address {address}"
-        self.ours, self._resource, self._code = address is None, resource, code
+        self.ours, self._accelerated = address is None, accelerated
+        self._resource, self._code = resource, code
         with _of_usage():
             self._driver: Asked = DriverProcess(address is None, PROVES, where)
             try:
@@ -54,20 +56,23 @@ class RayCluster:
                 self.close()
                 raise
 
-    def places(self, each: int) -> int:
+    def places(self, each: int, variable: str | None = None) -> int:
         """How many jobs of so many devices there is room for at a time.
 
         Raises:
-            UsageError: for none, or the cluster is gone.
+            UsageError: for none; for several on a node, which nothing gives devices of their own; or the cluster is
+                gone.
         """
         with _of_usage():
-            room = self._places(each)
-        if not room:
-            raise UsageError(f"devices_per_trial: no node of the Ray cluster has {each} {self._resource}")
-        return room
+            rooms = self._rooms(each)
+            if not sum(rooms):
+                raise UsageError(f"devices_per_trial: no node of the Ray cluster has {each} {self._resource}")
+            if self._accelerated and max(rooms) > 1:
+                self._hold_apart(variable)
+        return sum(rooms)
 
-    def launcher(self, each: int) -> RayLauncher:
-        """A launcher of jobs of so many devices.
+    def launcher(self, each: int, variable: str | None = None) -> RayLauncher:
+        """A launcher of jobs of so many devices, which they have in the vendor's variable.
 
         Raises:
             UsageError: the cluster is gone, or its store has no room for the code.
@@ -78,7 +83,8 @@ class RayCluster:
                 placed["num_gpus"] = each
             elif self._resource != PROCESSOR:
                 placed["resources"] = {self._resource: each}
-            return RayLauncher(self._driver, self._code, placed, together=each > 1)
+            numbered = (self._resource, variable) if self._accelerated and variable else None
+            return RayLauncher(self._driver, self._code, placed, each > 1, numbered)
 
     def close(self) -> None:
         """Disconnect; a cluster of this machine's own ends."""
@@ -89,7 +95,7 @@ class RayCluster:
             self._driver.ask("begin", usable_cores(), within=ANSWERS)
         else:
             self._driver.ask("connect", address, within=PROVES)
-        if not self._places(1):
+        if not sum(self._rooms(1)):
             where = address or "this machine"
             raise UsageError(
                 f"--launcher ray: no node of {where} has the resource {self._resource}: name it by --ray-resource"
@@ -106,10 +112,21 @@ class RayCluster:
             return int(min(node[PROCESSOR] for node in nodes))
         return int(min(node.get(PROCESSOR, 0) * each // node[self._resource] for node in nodes))
 
-    def _places(self, each: int) -> int:
+    def _rooms(self, each: int) -> list[int]:
+        """How many jobs each node has room for."""
         if self._resource == PROCESSOR:
-            return sum(int(node[PROCESSOR] // self._cores(each)) for node in self._nodes())
-        return sum(int(node[self._resource] // each) for node in self._nodes())
+            return [int(node[PROCESSOR] // self._cores(each)) for node in self._nodes()]
+        return [int(node[self._resource] // each) for node in self._nodes()]
+
+    def _hold_apart(self, variable: str | None) -> None:
+        """Refuse what would have all of a node's jobs compute on its first devices."""
+        if self._resource not in self._driver.ask("numbered"):
+            why = f"of {self._resource} Ray does not say which: start the nodes with --num-gpus"
+        elif variable is None:
+            why = "the vendor has no visible_devices_variable"
+        else:
+            return
+        raise UsageError(f"--launcher ray: trials that share a node can't be given devices of their own: {why}")
 
 
 @contextlib.contextmanager

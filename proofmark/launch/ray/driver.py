@@ -89,6 +89,10 @@ class Driver:
         """The resources of each living node."""
         return [dict(node["Resources"]) for node in self._ray.nodes() if node["Alive"]]
 
+    def numbered(self) -> list[str]:
+        """The resources of which a task is told by their numbers which ones it has."""
+        return list(self._ray.get_runtime_context().get_accelerator_ids())
+
     def put(self, value: dict[str, bytes]) -> int:
         """Keep files in Ray's store; their number."""
         return self._keep(self._ray.put(value))

@@ -40,7 +40,14 @@ LOOK = 0.05
 class RayLauncher:
     """One search's jobs on a cluster."""
 
-    def __init__(self, driver: Asked, code: CodeTree, resources: Mapping[str, Any], together: bool) -> None:
+    def __init__(
+        self,
+        driver: Asked,
+        code: CodeTree,
+        resources: Mapping[str, Any],
+        together: bool,
+        numbered: tuple[str, str] | None = None,
+    ) -> None:
         """Send the code to the cluster.
 
         Args:
@@ -48,11 +55,13 @@ class RayLauncher:
             code: what jobs import of this house.
             resources: options of each task that say what it takes.
             together: whether each gets a placement group, for devices that must be on one node.
+            numbered: the resource whose numbers say which devices a task has, and the vendor's variable for them.
 
         Raises:
             ProofmarkError: Ray is gone, or its store has no more room.
         """
         self._driver, self._resources, self._together = driver, dict(resources), together
+        self._numbered = numbered
         contents = code.contents
         self._code = driver.ask("put", {path: contents[sha] for path, (sha, _) in code.files.items()})
         self._brought = OrderedDict[tuple[Path, ...], int]()
@@ -73,7 +82,8 @@ class RayLauncher:
             devices = {"GPU": self._resources["num_gpus"]} if "num_gpus" in self._resources else {}
             group = {"CPU": self._resources["num_cpus"], **self._resources.get("resources", {}), **devices}
         options = {**self._resources, "max_retries": RETRIES, "name": job.name}
-        self._driver.ask("submit", self._inbox, handle.name, options, group, _orders(job), self._code, self._files(job))
+        orders = {**_orders(job), "numbered": self._numbered}
+        self._driver.ask("submit", self._inbox, handle.name, options, group, orders, self._code, self._files(job))
         self._handles[handle.name] = handle
         return handle
 

@@ -76,8 +76,9 @@ def run_job(
     All of it is in one folder, which is the agent's directory for temporary files too.
 
     Args:
-        orders: module, environment, spec, leaves, results, beats (files that are renewed in place) and marks: the
-            variables by which processes are known, of which the first is this execution's own.
+        orders: module, environment, spec, leaves, results, beats (files that are renewed in place), numbered (the
+            resource that its devices are, and the vendor's variable for them; or None) and marks: the variables by
+            which processes are known, of which the first is this execution's own.
         code: files of Python packages, by their paths.
         brought: files that the job reads, by their names.
     """
@@ -88,6 +89,7 @@ def run_job(
         _lay_out(folder / "run" / "brought", brought)
         environment = {key: value.replace(HERE, str(folder)) for key, value in orders["environment"].items()}
         environment[orders["marks"][0]] = mark
+        environment |= _devices(*orders["numbered"]) if orders["numbered"] else {}
         agent = [sys.executable, "-P", "-m", orders["module"], str(folder / "run" / "spec.json"), "0"]
         spec = orders["spec"].replace(HERE, str(folder))
         run = Run(logs, orders["leaves"], lambda kind, body=None, **fields: frames.put((kind, body, fields)))
@@ -97,6 +99,20 @@ def run_job(
             return {"code": code_of_exit, "files": dict(_left(logs, [*orders["leaves"], *orders["results"]]))}
         finally:
             run.end(patience=5.0)
+
+
+def _devices(resource: str, variable: str) -> dict[str, str]:
+    """The task's own in the vendor's variable: Ray sets one for each resource, which need not be this vendor's."""
+    numbers: list[str] = importlib.import_module("ray").get_runtime_context().get_accelerator_ids()[resource]
+    manager = importlib.import_module("ray._private.accelerators").get_accelerator_manager_for_resource(resource)
+    rays = manager.get_visible_accelerator_ids_env_var()
+    if rays != variable:
+        if rays is not None:
+            os.environ.pop(rays, None)  # who heeds both would count among the one's by the other's numbers
+        if variable in os.environ:  # the node has these
+            node = os.environ[variable].split(",")
+            numbers = [node[int(each)] for each in numbers]
+    return {variable: ",".join(numbers)}
 
 
 @contextlib.contextmanager
