@@ -125,11 +125,10 @@ class SearchRun(LoggedRun[AutoMLRecord]):
     def _drive(self, folder: Path, journal: Journal, meter: ContentionMeter) -> None:
         from proofmark.automl.search.networks import Morphisms
 
-        settings = SearchSettings.of(
-            self.config, self._places, self._options.hang_timeout, self._options.setup_timeout, self._imports
-        )
+        seeds, timeouts = self._seeds(journal), (self._options.hang_timeout, self._options.setup_timeout)
+        settings = SearchSettings.of(self.config, self._places, len(seeds), *timeouts, self._imports)
         study = Study(folder, settings.ranges, settings.seed, settings.startup)
-        networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
+        networks = Morphisms(seeds, settings.seed, self.config.growth)
         telling = Telling(self._on_progress, self.config.metric, settings)
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
         session = describe_host().model_dump(), self.config.hash, conditions_of(self._begun or {})

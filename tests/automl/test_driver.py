@@ -72,6 +72,16 @@ def test_each_device_has_a_trial(tmp_path: Path) -> None:
     assert {trial.begun["device"] for trial in state.trials.values()} == {"0", "1"}
 
 
+@pytest.mark.parametrize(("devices", "rounds"), [(1, [0, 0, 0, 1, 2]), (2, [0, 0, 0, 1, 1]), (4, [0, 0, 0, 0, 1])])
+def test_each_network_that_a_search_begins_with_is_trained(tmp_path: Path, devices: int, rounds: list[int]) -> None:
+    """In a first round that is as long as they are many, where there are fewer devices."""
+    state = search(tmp_path / "search", settings(5, devices=devices, networks=3))
+    begun = [trial.begun for trial in state.trials.values()]
+    assert [each["round"] for each in begun] == rounds
+    assert [each["parent"] is None for each in begun] == [of == 0 for of in rounds]
+    assert [each["graph"]["network"] for each in begun[:3]] == [0, 1, 2]
+
+
 def test_whatever_a_trial_dies_of_is_told_and_the_search_goes_on(tmp_path: Path) -> None:
     does = {1: "crash", 2: "killed", 4: "nan", 5: "memory"}
     state = search(tmp_path / "search", settings(8), does)

@@ -12,6 +12,7 @@ import pytest
 
 from proofmark.automl.places import places_here, places_of_tasks
 from proofmark.automl.run import SearchOptions, SearchRun
+from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.trial.spec import HELD_OUT
 from proofmark.errors import ProofmarkError
 from proofmark.record.events.log import read_events
@@ -79,6 +80,20 @@ def test_trials_of_this_machine_tell_one_another_what_data_there_is(
     monkeypatch.setattr(run, "_drive", drive)
     run.search()
     assert not left.exists()
+
+
+def test_a_search_is_told_how_many_networks_it_begins_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[int]()
+
+    def of(config: Any, places: Any, networks: int, *_: Any) -> None:
+        told.append(networks)
+        raise ProofmarkError("that is all that is looked at")
+
+    monkeypatch.setattr(SearchSettings, "of", of)
+    run = run_in(tmp_path)
+    monkeypatch.setattr(run, "_seeds", lambda _: [None] * 3)
+    run.search()
+    assert told == [3]
 
 
 def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

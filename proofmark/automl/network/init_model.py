@@ -15,7 +15,7 @@ from proofmark.rules.config import EffectiveConfig
 
 SUFFIX = ".json"
 MOST = 64
-"""Files of a folder that are taken: trials of the first round have them in turn."""
+"""Files of a folder that are taken: each has a trial of the first round."""
 
 
 class InitModel(NamedTuple):

@@ -27,6 +27,7 @@ class SearchSettings:
         hang, setup: seconds without a sign of life that mean a hang, and those where no step is to be expected.
         devices: in all places.
         devices_per_trial: processes of a trial, each on a device.
+        networks: that the search begins with.
         ahead: whether a trial's process may be started before there is a device for it.
         imports: large modules that the case needs.
     """
@@ -45,12 +46,19 @@ class SearchSettings:
     setup: float
     devices: int = 1
     devices_per_trial: int = 1
+    networks: int = 1
     ahead: bool = False
     imports: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, config: EffectiveConfig, places: Places, hang: float, setup: float, imports: tuple[str, ...]
+        cls,
+        config: EffectiveConfig,
+        places: Places,
+        networks: int,
+        hang: float,
+        setup: float,
+        imports: tuple[str, ...],
     ) -> SearchSettings:
         """The settings of a case."""
         return cls(
@@ -71,13 +79,17 @@ class SearchSettings:
             hang=hang,
             setup=setup,
             devices_per_trial=config.devices_per_trial,
+            networks=networks,
             ahead=places.here,
             imports=imports,
         )
 
     def round(self, trial: int) -> int:
-        """Which round a trial is of, from 0: each has a trial per place."""
-        return trial // len(self.environments)
+        """Which round a trial is of, from 0: each has a trial per place, and the first one for each network that the
+        search begins with."""
+        places = len(self.environments)
+        longer = max(0, self.networks - places)
+        return max(0, trial - longer) // places
 
     def epochs_of(self, trial: int) -> int:
         """How many it is trained for at most."""
