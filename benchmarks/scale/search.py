@@ -182,8 +182,9 @@ def generation(known: Sequence[int]) -> None:
 
 def _finished(number: int, graph: dict[str, Any], chance: random.Random) -> Trial:
     per_image = dict.fromkeys(("training", "forward"), 1)
-    begun = {"trial": number, "attempt": 1, "parent": None, "study": number, "graph": graph, "per_image": per_image}
-    return Trial(begun, {"status": "finished", "accuracy": chance.random(), "epochs": []})
+    begun = {"trial": number, "attempt": 1, "round": 0, "parent": None, "study": number}
+    ended = {"status": "finished", "accuracy": chance.random(), "epochs": []}
+    return Trial(begun | {"graph": graph, "per_image": per_image}, ended)
 
 
 def _peak_mb() -> float:

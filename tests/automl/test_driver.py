@@ -82,6 +82,15 @@ def test_each_network_that_a_search_begins_with_is_trained(tmp_path: Path, devic
     assert [each["graph"]["network"] for each in begun[:3]] == [0, 1, 2]
 
 
+def test_a_search_that_goes_on_with_more_devices_is_in_no_earlier_round(tmp_path: Path) -> None:
+    """Nor without the study, nor with a seed."""
+    search(tmp_path / "search", settings(6), dict.fromkeys((1, 2, 3), "crash"))
+    state = search(tmp_path / "search", settings(6, devices=4))
+    begun = [trial.begun for trial in state.trials.values()]
+    assert [each["round"] for each in begun] == [0, 1, 2, 3, 3, 3]
+    assert all(each["sampled"] and each["epochs"] == 2 and each["parent"] is not None for each in begun[4:])
+
+
 def test_whatever_a_trial_dies_of_is_told_and_the_search_goes_on(tmp_path: Path) -> None:
     does = {1: "crash", 2: "killed", 4: "nan", 5: "memory"}
     state = search(tmp_path / "search", settings(8), does)

@@ -147,7 +147,7 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_state_counts_as_it_goes() -> None:
-    begun: Event = {"event": "trial_begin", "trial": 0, "attempt": 1, "parent": None, "study": 0}
+    begun: Event = {"event": "trial_begin", "trial": 0, "attempt": 1, "round": 0, "parent": None, "study": 0}
     begun |= {"per_image": {"training": 3, "forward": 1}}
     ended = {"status": "failed", "accuracy": None, "epochs": [{"images": 10, "evaluated": 2}]}
     state = State()

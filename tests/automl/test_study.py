@@ -21,7 +21,7 @@ PLAIN = {"kernel_size": 3, "batch_size": 8, "dropout": 0.0}
 
 def begun(study: int, chosen: dict[str, Any] = PLAIN, accuracy: float | None = None, over: bool = True) -> Trial:
     """A trial as the search's journal has it."""
-    begin = {"trial": study, "attempt": 1, "parent": None, "study": study, "per_image": PER_IMAGE}
+    begin = {"trial": study, "attempt": 1, "round": 0, "parent": None, "study": study, "per_image": PER_IMAGE}
     status = "failed" if accuracy is None else "finished"
     end = {"status": status, "accuracy": accuracy, "epochs": []} if over else None
     return Trial(begin | {"hyperparameters": chosen}, end)

@@ -247,7 +247,7 @@ class Driver:
         if self._again:
             return self._upcoming.again(self._state, self._again.pop(0), ahead)
         number = len(self._state.trials)
-        of_seed = self._settings.round(number) == 0 or not (self._state.parents or self._running)
+        of_seed = self._settings.round(number, self._state.round) == 0 or not (self._state.parents or self._running)
         made = Made(None, [], self._networks.seed(number)) if of_seed else self._ahead.take()
         return self._upcoming.new(self._state, made, ahead) if made is not None else None
 
@@ -255,7 +255,8 @@ class Driver:
         """Begin to generate the next network from all finished trials, if one will be needed; the first round has
         seeds."""
         number, parents = len(self._state.trials), self._state.parents
-        needed = number < self._settings.most_trials and self._settings.round(number) > 0 and not self._end
+        later = self._settings.round(number, self._state.round) > 0
+        needed = number < self._settings.most_trials and later and not self._end
         leaving = self._settings.ahead and any(each.process.ends for each in self._running)  # its result is to be known
         if not (needed and parents) or leaving or self._ready is not None or self._ahead.childless(parents):
             return

@@ -84,16 +84,21 @@ class SearchSettings:
             imports=imports,
         )
 
-    def round(self, trial: int) -> int:
+    def round(self, trial: int, latest: int = 0) -> int:
         """Which round a trial is of, from 0: each has a trial per place, and the first one for each network that the
-        search begins with."""
+        search begins with.
+
+        Args:
+            trial: its number.
+            latest: the last round so far: of a search that goes on with more places none is of an earlier one.
+        """
         places = len(self.environments)
         longer = max(0, self.networks - places)
-        return max(0, trial - longer) // places
+        return max(latest, max(0, trial - longer) // places)
 
-    def epochs_of(self, trial: int) -> int:
-        """How many it is trained for at most."""
-        return self.epochs[min(self.round(trial), len(self.epochs) - 1)]
+    def epochs_of(self, of_round: int) -> int:
+        """How many a trial of a round is trained for at most."""
+        return self.epochs[min(of_round, len(self.epochs) - 1)]
 
 
 def around(batch_size: int, low: float, high: float) -> tuple[float, float]:

@@ -24,16 +24,17 @@ class Trial:
 
     Attributes:
         number: counted from 0.
+        round: counted from 0.
         parent: the number of its parent, None of a seed.
         study: its number in the hyper-parameters' study.
         accuracy: on the search's split, of one that is finished.
         flops: that it computed, 0 until it has ended.
     """
 
-    __slots__ = ("_begun", "_ended", "_per_image", "accuracy", "attempt", "flops", "number", "parent", "study")
+    __slots__ = ("_begun", "_ended", "_per_image", "accuracy", "attempt", "flops", "number", "parent", "round", "study")
 
     def __init__(self, begun: Event, ended: Event | None = None) -> None:
-        self.number, self.attempt = int(begun["trial"]), int(begun["attempt"])
+        self.number, self.attempt, self.round = int(begun["trial"]), int(begun["attempt"]), int(begun["round"])
         self.parent: int | None = begun["parent"]
         self.study = int(begun["study"])
         self._per_image = {name: begun["per_image"][name] for name in ("training", "forward")}
@@ -87,6 +88,7 @@ class State:
     """All trials by number, and for how long the search has been running.
 
     Attributes:
+        round: the latest that a trial was of.
         over: those that have ended, in that order.
         flops: that those computed which came to a good end.
     """
@@ -94,6 +96,7 @@ class State:
     trials: dict[int, Trial] = field(default_factory=dict)
     seconds: float = 0.0
     drivers: int = 0
+    round: int = 0
     ended: str | None = None
     over: list[Trial] = field(default_factory=list)
     flops: float = 0.0
@@ -123,6 +126,7 @@ class State:
         """Take a trial that was begun, maybe once more, or that has ended."""
         self.trials[trial.number] = trial
         self._without[trial.number] = trial
+        self.round = max(self.round, trial.round)
         if not trial.over:
             return
         self.over.append(trial)

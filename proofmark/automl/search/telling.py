@@ -20,7 +20,7 @@ class Telling:
 
     def __init__(self, report: Tell, metric: str, settings: SearchSettings) -> None:
         self._report, self._metric, self._settings = report, metric, settings
-        self._planned = sum(map(settings.epochs_of, range(settings.most_trials)))
+        self._planned = sum(map(self._epochs_of, range(settings.most_trials)))
         self._noted = self._done = 0
 
     def __call__(self, progress: Progress) -> None:
@@ -28,7 +28,7 @@ class Telling:
         over = progress.state.over
         for trial in over[self._noted :]:
             self._report({"note": self._note(trial)})
-            self._done += self._settings.epochs_of(trial.number)
+            self._done += self._epochs_of(trial.number)
         self._noted = len(over)
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
@@ -43,6 +43,9 @@ class Telling:
                 "also": [f"{progress.running} running, {progress.done} done, {progress.failed} failed", *known],
             }
         )
+
+    def _epochs_of(self, trial: int) -> int:
+        return self._settings.epochs_of(self._settings.round(trial))
 
     def _left(self, progress: Progress) -> dict[str, float]:
         """Seconds that are left by the epochs that are planned, and until no more trials are begun."""

@@ -67,7 +67,8 @@ class Upcoming:
             ProofmarkError: a network that the search begins with is too large.
         """
         number, settings = len(state.trials), self._settings
-        sampled = settings.round(number) >= settings.study_from
+        of_round = settings.round(number, state.round)
+        sampled = of_round >= settings.study_from
         asked, chosen, graph = self._settled(number, made, self._inherited(state, made.parent), sampled)
         if graph is None:
             self._study.tell(asked, None)
@@ -78,7 +79,7 @@ class Upcoming:
             state,
             {
                 "trial": number,
-                "round": settings.round(number),
+                "round": of_round,
                 "attempt": 1,
                 "parent": made.parent,
                 "operations": made.operations,
@@ -87,7 +88,7 @@ class Upcoming:
                 "hyperparameters": chosen,
                 "study": asked,
                 "sampled": sampled,
-                "epochs": settings.epochs_of(number),
+                "epochs": settings.epochs_of(of_round),
                 "seed": settings.seed + number,
                 "generated_seconds": made.seconds,
             },

@@ -22,8 +22,8 @@ WAITING = 3
 
 def begun(number: int, parent: int | None = None, attempt: int = 1) -> Trial:
     per_image = {"training": 3, "forward": 1}
-    fields = {"trial": number, "attempt": attempt, "parent": parent, "study": number, "per_image": per_image}
-    return Trial(fields)
+    fields = {"trial": number, "attempt": attempt, "round": 0, "parent": parent, "study": number}
+    return Trial(fields | {"per_image": per_image})
 
 
 def ended(trial: Trial, folder: Path, accuracy: float | None) -> Trial:
