@@ -146,6 +146,15 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     assert figures_["also"][2].startswith("score ") and figures_["also"][3] == "devices lost: 1"
 
 
+def test_what_ended_in_an_earlier_session_counts_and_is_not_told_again(tmp_path: Path) -> None:
+    search(tmp_path / "search", settings(5), dict.fromkeys((1, 2, 3), "crash"))
+    reports: list[dict[str, Any]] = []
+    search(tmp_path / "search", settings(5), tell=Telling(reports.append, "top1", settings(5)))
+    notes = [report["note"] for report in reports if "note" in report]
+    assert [note.partition(",")[0] for note in notes] == ["trial 4"]
+    assert reports[-1]["left"] == 0.0 and reports[-1]["step"] == 5
+
+
 def test_a_state_counts_as_it_goes() -> None:
     begun: Event = {"event": "trial_begin", "trial": 0, "attempt": 1, "round": 0, "parent": None, "study": 0}
     begun |= {"per_image": {"training": 3, "forward": 1}}

@@ -90,6 +90,7 @@ class State:
     Attributes:
         round: the latest that a trial was of.
         over: those that have ended, in that order.
+        before: how many had when the journal was read.
         flops: that those computed which came to a good end.
     """
 
@@ -99,6 +100,7 @@ class State:
     round: int = 0
     ended: str | None = None
     over: list[Trial] = field(default_factory=list)
+    before: int = 0
     flops: float = 0.0
     _finished: list[Trial] = field(default_factory=list)
     _without: dict[int, Trial] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class State:
                 state.put(state.trials[event["trial"]].end(event))
             elif kind == "search_end":
                 state.ended = event["reason"]
-        state.seconds, state.drivers = since.seconds, since.drivers
+        state.seconds, state.drivers, state.before = since.seconds, since.drivers, len(state.over)
         return state
 
     def put(self, trial: Trial) -> None:

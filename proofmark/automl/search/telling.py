@@ -13,7 +13,8 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Telling:
-    """Turns what the driver says into reports: a note for each trial that has ended, and figures in between.
+    """Turns what the driver says into reports: a note for each trial that has ended since it began, and figures in
+    between.
 
     The time left is that of the epochs that are planned, since the first trials have the fewest.
     """
@@ -26,8 +27,9 @@ class Telling:
     def __call__(self, progress: Progress) -> None:
         """Report the state of a search at one moment."""
         over = progress.state.over
-        for trial in over[self._noted :]:
-            self._report({"note": self._note(trial)})
+        for place, trial in enumerate(over[self._noted :], self._noted):
+            if place >= progress.state.before:
+                self._report({"note": self._note(trial)})
             self._done += self._epochs_of(trial.number)
         self._noted = len(over)
         best = progress.state.best()
