@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
 from proofmark.process.environment import tidy_environment
-from proofmark.rules.yaml.typed import load_model, numbers_as_text
+from proofmark.rules.yaml.typed import load_model, number_as_text
 
 FILE = "environment.yaml"
 
@@ -89,7 +89,7 @@ def _is_a_requirement(text: str) -> str:
 
 
 Variable = Annotated[str, AfterValidator(_is_free)]
-Value = Annotated[str, AfterValidator(_is_a_line)]
+Value = Annotated[str, BeforeValidator(number_as_text), AfterValidator(_is_a_line)]
 
 
 class Needs(BaseModel):
@@ -97,7 +97,7 @@ class Needs(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    variables: Annotated[dict[Variable, Value], BeforeValidator(numbers_as_text)] = Field(default_factory=dict)
+    variables: dict[Variable, Value] = Field(default_factory=dict)
     requirements: Annotated[tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...], Field(max_length=MOST)] = ()
 
 

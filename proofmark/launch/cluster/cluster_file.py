@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.foreign import load_no_python
-from proofmark.rules.yaml.typed import numbers_as_text
+from proofmark.rules.yaml.typed import number_as_text
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
@@ -93,7 +93,7 @@ class Cluster(_Part):
     silence_timeout: Annotated[float, Field(ge=10, le=900)] = Field(
         default=300.0, description="seconds of silence on the way to a host that are bridged; then it is lost"
     )
-    environment: Annotated[dict[str, str], BeforeValidator(numbers_as_text)] = Field(
+    environment: dict[str, Annotated[str, BeforeValidator(number_as_text)]] = Field(
         default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
     )
     partition: str | None = Field(default=None, description="Slurm's")

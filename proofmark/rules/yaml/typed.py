@@ -48,14 +48,15 @@ def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
         raise ConfigurationError(problems_of(error, str(path), model=model)) from None
 
 
-def numbers_as_text(variables: Any) -> Any:
-    """Variables of an environment with their numbers as text, which YAML needs no quotes for; not true and false."""
-    if not isinstance(variables, dict):
-        return variables
-    return {
-        name: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-        for name, value in variables.items()
-    }
+def number_as_text(value: Any) -> Any:
+    """An environment's variable: a whole number as text, which YAML needs no quotes for; not true and false.
+
+    Raises:
+        ValueError: it is another number, of which nobody knows any more how it was written: 1.20 is 1.2.
+    """
+    if isinstance(value, float):
+        raise ValueError(f"write it in quotes: the number {value} may stand there as another text")
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def problems_of(

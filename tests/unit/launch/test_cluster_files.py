@@ -98,6 +98,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"slurm_options": ["-N4"]}, "slurm_options: expected a list of options, each beginning with --"),
         ({"slurm_options": "--gres=gpu:8"}, "slurm_options: expected a list of options"),
         ({"environment": {"A": True}}, "environment.A: "),
+        ({"environment": {"A": 0.5}}, "environment.A: write it in quotes: the number 0.5 may"),
         ({"environment": ["A"]}, "environment: "),
         ({"hosts": ["a", {"address": "a", "port": 22}]}, "hosts: named more than once: a"),
         ({"requirements": "r.txt"}, "requirements: expected a list"),

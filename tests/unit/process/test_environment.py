@@ -93,6 +93,8 @@ def test_variables_that_a_vendor_may_need(tmp_path: Path, name: str) -> None:
         ("variables: [A]", "variables: "),
         ("variables: {A: [1]}", "variables.A: "),
         ("variables: {A: true}", "variables.A: "),
+        ("variables: {A: 1.20}", "variables.A: write it in quotes: the number 1.2 may stand there as another text"),
+        ("cases: {a/b: {variables: {A: 1e3}}}", "cases.a/b.variables.A: write it in quotes"),
         ("variables: {A: [1], LD_PRELOAD: x}", "variables.LD_PRELOAD: LD_PRELOAD changes which code runs"),
         ('variables: {A: "a\\nb"}', "has a value that is not one line of text"),
         ("requirements: ['-r other.txt']", "is not a package with versions"),
