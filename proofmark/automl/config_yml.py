@@ -84,7 +84,6 @@ TAKEN: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--warmup_2": ("warmup_2", _whole),
     "--warmup_3": ("warmup_3", _whole),
     "--initial_lr": ("learning_rate", _number),
-    "--num_parallel_calls": ("num_workers", _whole),
 }
 """Keys that are a setting here."""
 
@@ -118,6 +117,11 @@ NOT_NEEDED: Mapping[str, str] = {
     "--smooth_factor": "labels are smoothed by 0.1",
 }
 """Keys that mean something there and nothing here, and why."""
+
+YOURS: Mapping[str, str] = {
+    "--num_parallel_calls": "num_workers is of each loader, of which each trial has two; those were threads of a node",
+}
+"""Keys that mean something here which their value does not say, and what."""
 
 COMMAND = "trial.command: "
 """Before a word of a command that is neither a variable nor an option."""
@@ -169,6 +173,8 @@ def _fate(key: str, value: str, settings: dict[str, Any]) -> list[Fate]:
         return [Fate(key, value, "taken over as", f"{name}={settings[name]}")]
     if key in NOT_NEEDED:
         return [Fate(key, value, "not needed:", NOT_NEEDED[key])]
+    if key in YOURS:
+        return [Fate(key, value, "yours to say:", YOURS[key])]
     if key.startswith(COMMAND):
         return [Fate(key, value, "not needed:", PROGRAM)]
     return [Fate(key, value, "unknown", "unknown, so it is ignored")]

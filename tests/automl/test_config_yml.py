@@ -84,8 +84,15 @@ def test_what_the_profile_has_already_is_no_argument(tmp_path: Path) -> None:
         "--max-trials=6000",
         "--set=learning_rate=0.2",
         "--set=warmup_2=31",
-        "--set=num_workers=48",
     ]
+
+
+def test_a_nodes_threads_are_not_taken_for_each_devices_loaders(tmp_path: Path) -> None:
+    """Of which each of eight trials has two, and as many while the next ones make themselves ready."""
+    read = read_config_yml(written(tmp_path, ORIGINAL))
+    (fate,) = (str(fate) for fate in read.fates if fate.key == "--num_parallel_calls")
+    assert fate.startswith("--num_parallel_calls 48: yours to say: num_workers is of each loader")
+    assert "num_workers" not in read.settings
 
 
 def test_unknown_keys_are_named_and_folders_of_other_names_are_not_guessed(tmp_path: Path) -> None:
