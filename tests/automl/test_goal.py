@@ -18,6 +18,7 @@ from proofmark.automl.trial.failing import why
 from proofmark.automl.trial.goal import BestWeights
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
+from proofmark.errors import StepError
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.training.ranks.account import Position
@@ -87,6 +88,17 @@ def test_no_epoch_begins_when_the_searchs_time_is_over(tmp_path: Path, seconds: 
     trained = Trained(tmp_path, deadline=time.perf_counter_ns() + seconds * 10**9)
     assert trained.run(0.1, 0.5, 0.6, 0.7) == epochs
     assert trained.reasons() == ["the search's time is over"] * (seconds < 0)
+
+
+def test_nor_does_the_first_one(tmp_path: Path) -> None:
+    """Of a trial that was begun in time, and came to it later; who only evaluates has no epoch."""
+    over, on = time.perf_counter_ns() - 10**9, time.perf_counter_ns() + 3600 * 10**9
+    late: Any = Trained(tmp_path, deadline=over)
+    with pytest.raises(StepError, match="the search's time is over before its first epoch"):
+        late.goal.epochs(late)
+    for epochs, deadline in ((9, on), (9, None), (0, None)):
+        trained: Any = Trained(tmp_path, epochs, deadline=deadline)
+        assert trained.goal.epochs(trained) == epochs
 
 
 def test_the_best_epochs_weights_are_kept_and_never_those_of_before_the_first_step(tmp_path: Path) -> None:

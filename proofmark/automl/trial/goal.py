@@ -15,6 +15,7 @@ from proofmark.automl.network.graph import parse_graph
 from proofmark.automl.network.module import GraphNetwork, momentum_of, set_momentum
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
 from proofmark.automl.trial.tensors import save
+from proofmark.errors import StepError
 from proofmark.training.ranks.goal import Goal
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import largest, unwrapped
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events.log import EventLog
-    from proofmark.rules.config import EffectiveConfig
     from proofmark.training.feeding.loading import OnDemand
     from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
@@ -64,8 +64,14 @@ class BestWeights(Goal):
         self._better_than, self._waited = -math.inf, 0
         self._dtypes: set[str] = set()
 
-    def epochs(self, config: EffectiveConfig) -> int:
-        """The trial's."""
+    def epochs(self, training: Trainer) -> int:
+        """The trial's.
+
+        Raises:
+            StepError: the search's time is over already.
+        """
+        if self._is_late(training):
+            raise StepError("the search's time is over before its first epoch")
         return self._trial.epochs
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
@@ -108,11 +114,15 @@ class BestWeights(Goal):
         if patience is not None and self._waited >= patience:
             training.log.write("stopped_early", reason=f"no better evaluation in {patience} epochs")
             return True
-        late = self._deadline is not None and time.perf_counter_ns() >= self._deadline
-        if largest(late, training.place):  # one's clock decides for all
+        if self._is_late(training):
             training.log.write("stopped_early", reason="the search's time is over")
             return True
         return False
+
+    def _is_late(self, training: Trainer) -> bool:
+        """Whether the time is over by any rank's clock: one decides for all."""
+        late = self._deadline is not None and time.perf_counter_ns() >= self._deadline
+        return bool(largest(late, training.place))
 
     def ended(self, training: Trainer) -> None:
         """Let go of the device: the next trial may have it while this one saves its weights."""

@@ -12,7 +12,6 @@ from proofmark.training.ranks.model.rehearsal import MAKER, rehearse_evaluation
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.rules.config import EffectiveConfig
     from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
 
@@ -30,9 +29,9 @@ class Goal(ABC):
     leaves_weights = True
     most_notes: int | None = None
 
-    def epochs(self, config: EffectiveConfig) -> int:
-        """How many it lasts at most; none is an evaluation alone."""
-        return int(config.max_epoch)
+    def epochs(self, training: Trainer) -> int:
+        """How many it lasts at most; none is an evaluation alone. The first one begins now."""
+        return int(training.config.max_epoch)
 
     def rehearse(self, training: Trainer, model: torch.nn.Module) -> None:  # noqa: B027
         """See on every rank what the case's own methods make of a few samples. The model is fresh.

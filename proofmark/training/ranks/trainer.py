@@ -181,11 +181,7 @@ class Trainer:
 
     def _train(self) -> bool:
         """Train; return whether the goal ended it. A dishonest model ends it too."""
-        limit, at, epochs = (
-            self.config.max_samples_termination or math.inf,
-            self.position,
-            self.goal.epochs(self.config),
-        )
+        limit, at, epochs = self.config.max_samples_termination or math.inf, self.position, self.goal.epochs(self)
         self._account.alive("data")
         summed([0.0], self.place)  # no rank takes samples before each has said that its training begins
         loader = self.data.train.batches(at.epoch, at.batch)
