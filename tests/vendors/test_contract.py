@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from proofmark.vendor import Device
-from proofmark.vendor.hardware.chips import load_chips
+from proofmark.vendor.hardware.chips import find_chip, load_chips
 from proofmark.vendor.registry import find_vendor
 from tests.waiting import PATIENCE
 
@@ -72,6 +72,15 @@ def test_a_lower_precision_is_never_slower(name: str) -> None:
     for chip in load_chips(ROOT / "vendors" / name / "chips.yaml"):
         flops = [chip.peaks[p].flops for p in ("fp32", "tf32", "bf16", "fp8", "fp4") if p in chip.peaks]
         assert flops == sorted(flops), chip.name
+
+
+@pytest.mark.parametrize(
+    ("name", "clock"), [("Platinum 8380 CPU @ 2.30GHz", 3.7e9), ("CPU @ 2.60GHz", 3.7e9), ("W-3375 CPU @ 2.50GHz", 4e9)]
+)
+def test_a_workstations_processor_is_not_a_servers(name: str, clock: float) -> None:
+    """Its clock is higher, and a peak is an upper bound."""
+    chip = find_chip(f"Intel(R) Xeon(R) {name} (family 6 model 106)", load_chips(ROOT / "vendors/cpu/chips.yaml"))
+    assert chip is not None and chip.peaks["fp32"].flops == 2 * 16 * 2 * clock
 
 
 def test_the_proof_of_cost() -> None:
