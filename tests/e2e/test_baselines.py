@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
@@ -97,3 +98,24 @@ def test_unlike_runs_are_refused_with_what_differs(saved: Saved) -> None:
     one_line_answer(
         ran, "inference/tiny in", "chip: 'fake chip' there, 'other chip' here; batch_size: 16 there, 8 here"
     )
+
+
+def test_what_is_skipped_needs_no_baseline(house: House) -> None:
+    """A scale that there are too few hosts for, of other settings than the one that ran; a case without the profile."""
+    with (house.root / "vendors/fake/__init__.py").open("a") as stream:
+        stream.write('\n\nFake.training_scales = ("1x1", "2x1")\n')
+    own = house.root / "vendors/fake/configs/training/tiny/1x1.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("gradient_accumulation_steps: 2\n")
+    ran = house.run("--benchmark-save=main", suite="training")
+    assert ran.code == 0, ran.output
+    again = house.run("--benchmark-compare=0001", "--setup-plan", suite="training")
+    assert again.code == 0 and "needs 2 hosts" in again.output, again.output
+
+    house.add_case("small")
+    path = house.case_yaml.with_name("small.yaml")
+    content = yaml.safe_load(path.read_text())
+    del content["profiles"]["standard"]
+    path.write_text(yaml.safe_dump(content))
+    options = ("--profile=standard", "--data-dir=suites", "--weights=vendors", "--benchmark-compare=0001")
+    one_line_answer(house.run(*options), "inference/tiny is not among the figures of")
