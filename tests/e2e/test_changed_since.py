@@ -112,6 +112,22 @@ def test_another_vendors_change_is_named_and_two_ask_which(house: House, git: Gi
     one_line_answer(selected(house), "vendors cpu, fake have changed: say which with --vendor")
 
 
+def test_a_host_file_that_names_no_vendor_leaves_it_to_the_change(house: House, git: Git) -> None:
+    edit(house, "vendors/fake/honest.py")
+    listed = "CASES: {'tiny:pytorch': suites, 'second:pytorch': suites}\n"
+    edit(house, "host.yaml", listed)
+    edit(house, ".gitignore", "host.yaml\n")
+    git("commit", "-qm", "ignored", ".gitignore")
+    git("branch", "-f", "main")
+    options = ("--host-config=host.yaml", "--weights=vendors")
+    ran = selected(house, *options)
+    assert cases(ran) == {"test_second.py", "test_tiny.py"}, ran.output
+    edit(house, "vendors/cpu/eager.py")
+    one_line_answer(selected(house, *options), "vendors cpu, fake have changed: say which with --vendor")
+    edit(house, "host.yaml", "VENDOR: fake\n")
+    assert "vendor cpu: it has changed too; this session is of fake" in selected(house, *options).output
+
+
 def test_refusals_are_a_line(house: House, git: Git) -> None:
     one_line_answer(selected(house), "nothing differs from it")
     (house.root / "ci/rooms.yaml").write_text("version: 9\n")
