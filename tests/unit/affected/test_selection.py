@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -44,6 +44,12 @@ def test_the_controller_learns_what_a_worker_left_out() -> None:
     assert learned == decided
 
 
+def report(outcome: Literal["failed", "skipped"], longrepr: Any) -> pytest.TestReport:
+    """Of a test of the run whose own file has changed."""
+    properties = [(RUN, "training/net/A100x1x8")]
+    return pytest.TestReport("test", ("f", 1, "test"), {}, outcome, longrepr, "call", user_properties=properties)
+
+
 @pytest.mark.parametrize(
     "scale, skipped, lacking",
     [
@@ -58,16 +64,24 @@ def test_an_affected_run_lacks_a_record_unless_this_machine_cannot_have_it(
     found = selection()
     found.kept["training/net/A100x1x8"] = Reach("f", "training", "net", scale, "acme")
     if skipped:
-        report: Any = SimpleNamespace(
-            user_properties=[(RUN, "training/net/A100x1x8")], skipped=True, longrepr=("f", 1, f"Skipped: {skipped}")
-        )
-        affected._Skips(found).pytest_runtest_logreport(report)
+        affected._Skips(found).pytest_runtest_logreport(report("skipped", ("f", 1, f"Skipped: {skipped}")))
     expected = [("training/net/A100x1x8", lacking)] if lacking else []
     assert unrecorded(config(found), set()) == expected
     assert unrecorded(config(found), {"training/net/A100x1x8"}) == []
     looking = config(found)
     looking.option.preflight_only = True
     assert unrecorded(looking, set()) == []
+
+
+def test_an_affected_run_that_failed_before_it_had_a_record_is_not_one_that_its_suite_skipped() -> None:
+    """After the test that failed the others are skipped."""
+    found = selection()
+    found.kept["training/net/A100x1x8"] = Reach("f", "training", "net", None, "acme")
+    skips = affected._Skips(found)
+    skips.pytest_runtest_logreport(report("failed", "another session holds its device"))
+    skips.pytest_runtest_logreport(report("skipped", ("f", 1, "Skipped: test_a says why training/net/A100x1x8 failed")))
+    ((run, why),) = unrecorded(config(found), set())
+    assert run == "training/net/A100x1x8" and "no record of it" in why
 
 
 def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:
