@@ -222,13 +222,27 @@ def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:
     ran = house.run("-k", "tinyNetLarge")
     assert ran.code == 5 and "-k tinyNetLarge: selects no case; did you mean 'tiny'?" in ran.output
     house.root.joinpath("host.yaml").write_text("CASES: {'tinyNet_large:pytorch': suites}\n")
-    one_line_answer(house.run("--host-config=host.yaml"), "no such case selected: tinyNet_large; did you mean 'tiny'?")
+    one_line_answer(house.run("--host-config=host.yaml"), "no such case: tinyNet_large; did you mean 'tiny'?")
 
 
 def test_a_host_file_of_another_suites_cases_selects_none(house: House) -> None:
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': suites}\n")
     expected = "host.yaml: CASES: names cases of training alone; selected are those of inference"
     one_line_answer(house.run("--host-config=host.yaml"), expected)
+
+
+def test_the_cases_of_a_host_file_are_narrowed_by_the_command_line(house: House) -> None:
+    house.add_case("second")
+    house.add_case("third")
+    house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch': suites, 'second:pytorch': suites}\n")
+    options = ("--host-config=host.yaml", "--weights=vendors", "--collect-only", "-q")
+    for ran in (house.run(*options, "-k", "second"), house.run(*options, suite="inference/test_second.py")):
+        found = {line.partition("::")[0] for line in ran.output.splitlines() if "::" in line}
+        assert ran.code == 0 and found == {"suites/inference/test_second.py"}, ran.output
+    expected = "host.yaml: CASES: names none of those selected: inference/third"
+    one_line_answer(house.run(*options, "-k", "third"), expected)
+    house.root.joinpath("host.yaml").write_text("CASES: {'second:pytorch': suites, 'tyny:pytorch': suites}\n")
+    one_line_answer(house.run(*options, "-k", "second"), "no such case: tyny; did you mean 'tiny'?")
 
 
 def test_a_loader_of_a_cases_own_is_refused_where_weights_are_trained(house: House) -> None:
