@@ -76,6 +76,16 @@ def nothing_runs(results: Path) -> bool:
     return not [command for command in commands if any(str(results) in word for word in command)]
 
 
+def test_a_limit_to_steps_is_refused_where_no_selected_case_has_any() -> None:
+    looking = ("--vendor", "cpu", "--step-timeout", "3600", "--collect-only", "-q")
+    with session("suites/automl", *looking) as running:
+        output, _ = running.communicate()
+    assert running.returncode == 4 and "--step-timeout: a search has no steps, and --max-duration ends it" in output
+    with session("suites/automl", "suites/training", *looking) as running:
+        output, _ = running.communicate()
+    assert running.returncode == 0, output
+
+
 def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_test(tmp_path: Path) -> None:
     killed, resumed = tmp_path / "killed", tmp_path / "resumed"
     with search(killed, *PLUGIN, **{AT: "trial_end"}) as running:
