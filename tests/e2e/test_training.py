@@ -194,6 +194,8 @@ def test_a_vendors_own_test_of_two_processes(house: House) -> None:
 def test_a_run_list(house: House) -> None:
     house.root.joinpath("host.yaml").write_text("VENDOR: cpu\nCASES:\n  'tiny:pytorch:epyc-or-other:1:2:2': .\n")
     listed = ("--host-config", "host.yaml", "--profile", "embedded", "--junitxml=junit.xml")
+    beside = house.end(house.start(*listed, "--scale=1x2", suite="training"))
+    one_line_answer(beside, "--scale 1x2: the run list host.yaml says the scales: remove --scale, or add an entry")
     ran = house.end(house.start(*listed, suite="training"))
     assert "NOT RUN training/tiny/epyc-or-otherx1x2: scale epyc-or-otherx1x2 is for another chip than" in ran.output
     assert ran.code == 12, ran.output
