@@ -10,7 +10,6 @@ what it says; that of the gravest verdict for records that are.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -72,27 +71,21 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--verify",
         nargs="+",
-        type=_path,
+        type=Path,
         metavar="DIR",
         help="check sessions' folders against their manifests and logs",
     )
-    what.add_argument("--judge", nargs="+", type=_path, metavar="RECORD", help="judge runs' record.json again")
+    what.add_argument("--judge", nargs="+", type=Path, metavar="RECORD", help="judge runs' record.json again")
     parser.add_argument(
-        "--policy", type=_path, metavar="FILE", help="with --judge: the policy to judge by (each record's own)"
+        "--policy", type=Path, metavar="FILE", help="with --judge: the policy to judge by (each record's own)"
     )
     parser.add_argument(
         "--allowed-signers",
-        type=_path,
+        type=Path,
         metavar="FILE",
         help="with --verify: an OpenSSH list of the accepted signers, one of whom must have signed",
     )
     return parser
-
-
-def _path(text: str) -> Path:
-    if not text:  # it would be taken for the working directory
-        raise argparse.ArgumentTypeError("expected a path, found none; is a variable not set?")
-    return Path(os.path.expanduser(text))  # a shell leaves `~` as it is in `--policy=~/there`
 
 
 def _refuse_unused(options: argparse.Namespace) -> None:

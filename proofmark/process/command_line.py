@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
 from proofmark.errors import ProofmarkError, harmless, reason
@@ -26,11 +27,21 @@ UNREAD = 128 + signal.SIGPIPE
 
 
 class Parser(argparse.ArgumentParser):
-    """Usage errors are one line, and end with exit code 4."""
+    """Usage errors are one line, and end with exit code 4. A value of type `Path` may begin with `~`; none is empty."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.register("type", Path, _path)
 
     def error(self, message: str) -> NoReturn:
         """End."""
         self.exit(USAGE, f"ERROR: {message}\n")
+
+
+def _path(text: str) -> Path:
+    if not text:  # it would be taken for the working directory
+        raise argparse.ArgumentTypeError("expected a path, found none; is a variable not set?")
+    return Path(os.path.expanduser(text))  # a shell leaves `~` as it is in `--policy=~/there`
 
 
 class _Output(io.FileIO):

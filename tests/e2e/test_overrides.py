@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.conftest import House, clean, one_line_answer
 
 
-def test_legal_ones_are_applied_and_recorded_with_their_origin(house: House) -> None:
+def test_legal_ones_are_applied_and_recorded_with_their_origin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(house.root))
+    house.home_is_new = True
     house.vendor_yaml().write_text("batch_size: 20\nnew_key: [1, {a: null}]\n")
     host = house.root / "host.yaml"
-    host.write_text("VENDOR: fake\nFLAGPERF_LOG_PATH: elsewhere\nSHM_SIZE: 32G\n")
+    host.write_text("VENDOR: fake\nFLAGPERF_LOG_PATH: ~/elsewhere\nSHM_SIZE: 32G\n")
     options = "--host-config=host.yaml --set log_freq=7 --repeat=3 --compiler=slow".split()
     ran = house.end(house.start(*options), results="elsewhere")
     assert ran.code == 0, ran.output

@@ -113,3 +113,34 @@ def test_an_output_that_finds_no_room() -> None:
     with open("/dev/full", "w") as full:
         ran = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (ran.returncode, ran.stderr) == (4, "ERROR: the output cannot be written: No space left on device\n")
+
+
+def test_a_path_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell leaves it as it is after `=`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    parser = Parser()
+    of_command = parser.add_subparsers().add_parser("read")
+    of_command.add_argument("log", nargs="+", type=Path)
+    of_command.add_argument("--out", type=Path)
+    given = parser.parse_args(["read", "--out=~/there", "~/a", "b"])
+    assert given.out == tmp_path / "there" and given.log == [tmp_path / "a", Path("b")]
+
+
+@pytest.mark.parametrize(
+    "program, words",
+    [
+        ("reports.site.__main__", ["", "--out", "site"]),
+        ("reports.site.__main__", ["results", "--out="]),
+        ("proofmark.flagperf.__main__", ["import", "FlagPerf", "--vendor=acme", "--out", ""]),
+        ("proofmark.affected.__main__", ["--since=main", "--head=work", "--in="]),
+        ("suites.data.prepare_imagenet", ["images.tar", "--synsets=list", "--out="]),
+    ],
+)
+def test_an_empty_path_is_not_the_working_directory(
+    program: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="4"):
+        importlib.import_module(program).main(words)
+    assert capsys.readouterr().err.endswith(": expected a path, found none; is a variable not set?\n")
+    assert not list(tmp_path.iterdir())
