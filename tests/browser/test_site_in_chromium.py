@@ -159,6 +159,27 @@ def test_a_view_is_shared_by_its_address(browser, site):
     assert browser.value("document.querySelector('input[type=search]').value") == "fp16"
 
 
+def test_a_filter_that_only_another_case_can_meet_is_shown_and_undone(browser, site):
+    show(browser, site / "index.html")
+    names = browser.value("[...document.querySelectorAll('.matrix tbody th a')].map(each => each.textContent)")
+    case = next(name for name in names if "onerror" in name)  # all of its runs have one precision
+    show(browser, site / "league.html", "#f.precision=%3Dbf8")
+    browser.value(f"scoreboard.show({{ case: {json.dumps(case)} }})")
+    until(browser, "document.getElementById('title').textContent.includes('onerror=')")
+    assert browser.value("document.getElementById('about').textContent").startswith("0 of 5 runs")
+    browser.value("""{ const select = [...document.querySelectorAll('#filters label')]
+        .find(label => label.textContent.startsWith('precision')).querySelector('select');
+        if (select.value !== '=bf8') throw new Error(select.value);
+        select.value = ''; select.dispatchEvent(new Event('change')) }""")
+    until(browser, f"{ROWS}.length === 5")
+
+
+def test_a_figure_that_a_case_lacks_sorts_nothing(browser, site):
+    show(browser, site / "league.html", "#sort=-nothing")
+    assert ", by rank, smallest first;" in browser.value("document.getElementById('about').textContent")
+    assert browser.value(SORTED_BY).startswith("rank")
+
+
 def test_all_runs_are_turned_over_in_pages(browser, site):
     show(browser, site / "league.html", "#show=all")
     assert browser.value(f"{ROWS}.length") == 50

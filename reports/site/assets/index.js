@@ -18,7 +18,7 @@ always(async () => {
   }
   if (site.problems.length) {
     put("problems", make("h2", {}, "Left out"),
-      make("p", { class: "quiet" }, `${site.problems.length} files could not be read.`.replace("1 files", "1 file")),
+      make("p", { class: "quiet" }, `${counted(site.problems.length, "file")} could not be read.`),
       make("ul", {}, ...site.problems.slice(0, 200).map(each => make("li", { class: "small" }, each.what))));
   }
 });

@@ -15,7 +15,7 @@ always(async () => {
   const rows = sorted(matching(league, state), league, state);
   const pages = Math.max(1, Math.ceil(rows.length / PER_PAGE));
   const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), pages);
-  const [by, down] = sorting(state);
+  const [by, down] = sorting(league, state);
   say(`${rows.length.toLocaleString("en")} of ${league.rows.length.toLocaleString("en")} runs, by ${columnName(league, by)}, ` +
     `${down ? "largest" : "smallest"} first; page ${page} of ${pages}. Tick two to compare them.`);
   put("table", table(league, rows.slice((page - 1) * PER_PAGE, page * PER_PAGE), by, down));
@@ -26,9 +26,10 @@ always(async () => {
   focus = null;
 });
 
-const sorting = state => {
-  const asked = state.sort ?? "rank";
-  return asked.startsWith("-") ? [asked.slice(1), true] : [asked, false];
+const sorting = (league, state) => {
+  const asked = state.sort ?? "rank", down = asked.startsWith("-"), by = down ? asked.slice(1) : asked;
+  const there = ["rank", "when", "vendor", ...league.columns.map(column => column.key)]; // another case may have had it
+  return there.includes(by) ? [by, down] : ["rank", false];
 };
 
 const columnName = (league, key) => league.columns.find(column => column.key === key)?.label ?? key;
@@ -43,12 +44,15 @@ function filters(site, league, name) {
   if (form.contains(document.activeElement) && form.dataset.case === name) return; // somebody is typing in it
   form.dataset.case = name;
   form.onsubmit = event => event.preventDefault();
-  const several = facets(league).map(([key, of]) => [key, [...new Set(league.rows.map(of))].sort()]).filter(([, values]) => values.length > 1);
+  const state = scoreboard.state();
+  const asked = key => state[`f.${key}`]?.startsWith("=") ? [state[`f.${key}`].slice(1)] : []; // for another case: shown, to be undone
+  const several = facets(league).map(([key, of]) => [key, [...new Set([...league.rows.map(of), ...asked(key)])].sort()])
+    .filter(([, values]) => values.length > 1);
   const orders = ["rank", "when", ...league.columns.map(column => column.key)];
   form.replaceChildren(cases(site, Object.keys(site.leagues)[0]),
     choice("show", "runs", [["", "ranked and newest of each"], ["all", "all"]]),
     ...several.map(([key, values]) => choice(`f.${key}`, key, [["", "all"], ...values.map(value => [`=${value}`, value])])),
-    make("label", {}, make("span", {}, "contains"), make("input", { type: "search", value: scoreboard.state().q ?? "",
+    make("label", {}, make("span", {}, "contains"), make("input", { type: "search", value: state.q ?? "",
       oninput: event => scoreboard.show({ q: event.target.value, page: "" }) })),
     make("div", { class: "narrow" }, choice("sort", "sort by", orders.flatMap(key =>
       key === "rank" ? [["rank", "rank"]] : [[`-${key}`, `${columnName(league, key)}, largest first`], [key, `${columnName(league, key)}, smallest first`]]), "rank")));
@@ -64,7 +68,7 @@ function matching(league, state) {
 }
 
 function sorted(rows, league, state) {
-  const [by, down] = sorting(state);
+  const [by, down] = sorting(league, state);
   const at = league.columns.findIndex(column => column.key === by);
   const of = at >= 0 ? row => row.cells[at][0] : by === "when" ? row => row.started : by === "vendor" ? row => row.vendor : row => row.rank;
   const compare = (a, b) => a === b ? 0 : a === null ? 1 : b === null ? -1 : (a < b) === down ? 1 : -1; // what is missing comes last
