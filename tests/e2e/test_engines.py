@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -31,6 +32,16 @@ def test_accuracy_alone_is_exit_code_14(house: House) -> None:
     ran = house.run("--compiler", "short")
     assert ran.code == 14, ran.output
     clean(ran)
+
+
+def test_an_allure_report_of_a_session_that_stops_at_the_failure_has_the_record(house: House) -> None:
+    """Once, with the first test that has it: the verdict's is not run."""
+    ran = house.run("--compiler", "short", "-x", "--alluredir=allure")
+    assert ran.code == 14, ran.output
+    results = [json.loads(path.read_text()) for path in (house.root / "allure").glob("*-result.json")]
+    assert not [each for each in results if each["name"].startswith("tiny: verdict")]
+    attached = [each["name"] for result in results for each in result.get("attachments", ())]
+    assert attached.count("run record") == 1, attached
 
 
 def test_dishonesty_alone_is_exit_code_15(house: House) -> None:
