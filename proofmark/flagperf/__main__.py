@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read(options: argparse.Namespace) -> int:
     record = read_perflog(options.log)
-    print(record.model_dump_json(indent=1))
+    print(json.dumps(json.loads(record.text()), indent=1))  # ASCII: an encoding of the terminal's would be no JSON
     if record.verdict is None:
         return VerdictKind.ERROR.exit_code
     print(harmless(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}"), file=sys.stderr)

@@ -78,7 +78,7 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     )
     started = min(each.began for each in lines)
     values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
-    values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen)), **_figures(runs)}
+    values |= {"repeats": len(runs), "read_from": tuple(plain_text(str(path)) for path in chosen), **_figures(runs)}
     return _judged(_built(values, logs[0].submitted, sum(log.damaged for log in logs)))
 
 
@@ -109,7 +109,7 @@ def _of_tokens(logs: Sequence[PerfLog], chosen: Sequence[Path], folder: RunFolde
     values = _described(logs[0], None, folder) | token_figures([log.tokens for log in logs], folder.scale)
     began = [log.main().began for log in logs if log.ranks]
     values |= {"started": min(began or [folder.began or logs[0].written]), "seconds": None, "repeats": 0}
-    values |= {"item": "token", "read_from": tuple(map(str, chosen))}
+    values |= {"item": "token", "read_from": tuple(plain_text(str(path)) for path in chosen)}
     values |= {"damaged": tuple(f"{name}: {said} is not a rate" for name, said in wrong.items())}
     return _judged(_built(values, {}, sum(log.damaged for log in logs) + len(wrong)))
 

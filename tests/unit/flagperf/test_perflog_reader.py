@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,22 @@ def test_the_command_ends_with_the_verdicts_exit_code(
         refused = capsys.readouterr()
         assert refused.err.startswith("ERROR: ") and expected in refused.err
         assert len(refused.err.splitlines()) == 1 and not refused.out
+
+
+def test_a_log_below_a_folder_whose_name_is_no_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From a Windows machine: unpackers keep the bytes. What is printed is ASCII, which any terminal writes alike."""
+    printed = []
+    for name in (b"plain", "\u8bad\u7ec3".encode("gbk")):
+        folder = tmp_path / os.fsdecode(name)
+        folder.mkdir()
+        (folder / "rank0.out.log").write_text("\n".join(flagperf({**FINISHED, "final_loss": None})), encoding="utf-8")
+        code = flagperf_main(["read", str(folder / "rank0.out.log")])
+        said = capsys.readouterr()
+        assert said.out.isascii() and (code, said.err.split(":")[0]) == (12, "INSUFFICIENT")
+        (tmp_path / "record.json").write_text(said.out, encoding="gbk")
+        printed.append(TrainingRecord.load(tmp_path / "record.json"))
+    assert printed[0].corrupt_lines == printed[1].corrupt_lines and printed[0].verdict == printed[1].verdict
+    assert printed[1].read_from[0].endswith(r"\udcc1\udcb7/rank0.out.log")
 
 
 def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:
