@@ -121,5 +121,12 @@ def test_what_cannot_be_is_told_in_one_line(there: There, stand_in: StandIn, mon
     none = "nodes of --launcher modelarts have no directory of this machine"
     one_line_answer(given, f"--resume: {none}")
     assert f"--data-dir: {none}: theirs is `data_url` in" in given.output
+    stand_in.max_nodes = 1
+    own = there.house.root / "vendors/cpu/configs/training/tiny/2x1.yaml"  # is offered, and to be skipped
+    own.parent.mkdir(parents=True)
+    own.touch()
+    alone = there.run("-k", "tiny", "--preflight-only", scale="1x1", nodes=1)
+    assert alone.code == 0 and ": 1 x modelarts.vm.cpu.2u can be asked for" in alone.output, alone.output
+    stand_in.max_nodes = 4
     looked = there.run("--preflight-only")
     assert looked.code == 0 and "can be asked for" in looked.output and not stand_in.jobs, looked.output
