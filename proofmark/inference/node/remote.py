@@ -12,7 +12,7 @@ from proofmark.inference.node.agent import HEARTBEAT
 from proofmark.inference.node.answers import FILE, read_node_answer
 from proofmark.inference.node.processes import Ending
 from proofmark.inference.node.spec import CaseSpec
-from proofmark.inference.node.worker import Progress, WorkerLost
+from proofmark.inference.node.worker import STANDSTILL, Progress, WorkerLost
 from proofmark.launch.job import Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.record.events.tail import Tail
@@ -68,6 +68,7 @@ class RemoteProcesses:
         )
         self._answers = Tail(spec.node_directory(0) / FILE)
         self._patience = float("inf") if spec.step_timeout is None else spec.step_timeout + ENDING
+        self._now = 0.0  # seconds in which this process looked: while it stood still it heard nobody
         self._heard = float("inf")  # hosts may be waited for
 
     def begin(self, on_progress: Progress) -> dict[str, Any]:
@@ -92,16 +93,17 @@ class RemoteProcesses:
         """Have a step run, and wait for its outcome; how long that may take is watched over there, and here in case
         that host doesn't."""
         self._handle.tell(json.dumps({"step": step}))
-        self._heard = time.monotonic()
+        self._heard = self._now
         return dict(self._wait_for("outcome", on_progress, self._patience))
 
     def close(self) -> Ending:
         """Have the processes end, and wait until all that they wrote is here."""
         self._handle.tell(json.dumps({"step": None}))
-        self._heard, deadline = time.monotonic(), time.monotonic() + ENDING
+        self._heard = self._now
         try:
             closed = self._wait_for("closed", lambda _: None, CLOSING)
-            while (status := self._handle.status()) == "running" and time.monotonic() < deadline:
+            looks = iter(range(int(ENDING / EVERY)))
+            while (status := self._handle.status()) == "running" and next(looks, None) is not None:
                 time.sleep(EVERY)
             lost = closed["lost"] if status == "succeeded" else self._cause()
             return Ending(closed["monitor_failure"], lost)
@@ -123,13 +125,14 @@ class RemoteProcesses:
 
     def _wait_for(self, kind: str, on_progress: Progress, patience: float) -> Any:
         """That answer; `patience` counts from when the host has first been heard."""
-        until = self._heard + patience
+        until, looked = self._heard + patience, time.monotonic()
         while True:
+            self._now, looked = self._now + min(time.monotonic() - looked, STANDSTILL), time.monotonic()
             ended = self._handle.status() != "running"  # looked at first: what came before it is read below
             for note in self._handle.news():
                 on_progress({"note": note})
             for answer in self._read():
-                self._heard = time.monotonic()
+                self._heard = self._now
                 until = min(until, self._heard + patience)
                 if kind in answer:
                     return answer[kind]
@@ -140,11 +143,11 @@ class RemoteProcesses:
             if ended:
                 raise WorkerLost(self._cause())
             if self._handle.silent:  # its launcher says when the host is lost
-                self._heard = time.monotonic()
-            if time.monotonic() > until:
+                self._heard = self._now
+            if self._now > until:
                 self.kill()
                 raise WorkerLost(LATE[kind])
-            if time.monotonic() - self._heard > SILENCE:
+            if self._now - self._heard > SILENCE:
                 self.kill()
                 raise WorkerLost(f"the case's agent gave no sign of life for {SILENCE:.0f} s, and was ended")
             time.sleep(EVERY)

@@ -123,6 +123,42 @@ def test_an_agent_is_not_given_up_while_its_host_is_silent(tmp_path: Path, monke
     assert next(looks, None) is None and agent.stopped
 
 
+class Clock:
+    """One that a session which stands still sees jump, once for each of `jumps`, in seconds."""
+
+    def __init__(self, *jumps: float) -> None:
+        self._now, self._jumps = 1000.0, list(jumps)
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds + (self._jumps.pop() if self._jumps else 0.0)
+
+
+def test_a_session_that_stood_still_has_not_listened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its host said meanwhile is not written here by the first look after that."""
+    there = answered(tmp_path, agent := Agent(), step_timeout=10.0)
+    outcome, looks = {"status": "done", "reason": None, "kind": None, "detail": None}, iter(range(4))
+
+    def look() -> list[str]:
+        if next(looks, None) is None:
+            (tmp_path / FILE).write_text(json.dumps({"outcome": outcome}) + "\n")
+        return []
+
+    agent.news = look  # type: ignore[method-assign]
+    monkeypatch.setattr(remote, "time", Clock(200.0))
+    assert there.run("engine_inference", lambda _: None)["status"] == "done" and not agent.stopped
+
+
+def test_an_agent_may_end_after_a_session_stood_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = answered(tmp_path, agent := Agent(), json.dumps(CLOSED))
+    states = iter(["running"] * 4)
+    agent.status = lambda: next(states, "succeeded")  # type: ignore[method-assign]
+    monkeypatch.setattr(remote, "time", Clock(200.0))
+    assert there.close().lost == "it left"
+
+
 def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that one which watches how long a step takes, if it does."""
     for bound in ("STARTING", "CLOSING", "ENDING"):
