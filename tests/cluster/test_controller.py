@@ -58,6 +58,7 @@ class Site:
         self.controller = Controller()
         (folder / "tree").mkdir()
         (folder / "tree" / "code.py").write_text("")
+        (folder / "tree" / "gone.py").write_text("gone = False\n")
         self._others = psutil.Process().children()
         python = folder / "python"  # describes this host as any does
         host = Host(name="here", system="Linux", processor="cpu", cores=1, memory_bytes=1)
@@ -152,10 +153,13 @@ def test_a_host_that_refuses_is_not_asked_twice(site: Site, tmp_path: Path) -> N
     assert site.closes()
 
 
-def test_a_file_that_went_before_it_was_sent_is_named(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "tree" / "code.py").unlink()
-    (message,) = site.look()
-    assert message.startswith("this machine: ") and "code.py" in message and site.closes()
+def test_hosts_get_what_was_submitted_whatever_was_made_of_it_since(site: Site, tmp_path: Path) -> None:
+    """They may come after hours in a queue."""
+    (tmp_path / "tree" / "code.py").write_text("edited = True\n")
+    (tmp_path / "tree" / "gone.py").unlink()
+    assert site.look() == [] and site.closes()
+    (tree,) = (tmp_path / "work/code").iterdir()
+    assert [(tree / "tree" / name).read_text() for name in ("code.py", "gone.py")] == ["", "gone = False\n"]
 
 
 def test_other_loops_in_the_main_thread_take_nothing_away(site: Site) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -17,14 +17,17 @@ PORTION = 2 << 20
 
 @dataclass(frozen=True)
 class CodeTree:
-    """Files by their paths in the tree, each with its SHA-256 and where it lies on this machine.
+    """Files as they were when it was made: hosts may come hours later, and whoever queues for them may edit meanwhile.
 
     Attributes:
+        files: the SHA-256 of each, by its path in the tree.
+        contents: all of them by their SHA-256.
         led_out: links out of their part of the tree, one vendor's folder say, which are not of it: whoever may put a
             link there would have any file of this user's sent to where that vendor's code reads it.
     """
 
-    files: dict[str, tuple[str, Path]]
+    files: dict[str, str]
+    contents: dict[str, bytes] = field(repr=False)
     led_out: tuple[Path, ...] = ()
 
     @classmethod
@@ -37,23 +40,19 @@ class CodeTree:
         kept = {name: path for path, name in names.items() if not any(_is_left(part) for part in name.split("/"))}
         out = {path for path in kept.values() if not path.resolve().is_relative_to(_part_of(path, root, packages))}
         sent = {name: path for name, path in kept.items() if path not in out}
-        files_sent = {name: (hashlib.sha256(path.read_bytes()).hexdigest(), path) for name, path in sent.items()}
-        return cls(files_sent, tuple(sorted(out)))
+        read = {name: path.read_bytes() for name, path in sent.items()}
+        files_sent = {name: hashlib.sha256(content).hexdigest() for name, content in read.items()}
+        return cls(files_sent, {files_sent[name]: content for name, content in read.items()}, tuple(sorted(out)))
 
     @cached_property
     def manifest(self) -> bytes:
         """Paths and SHA-256, as JSON."""
-        return json.dumps({name: sha for name, (sha, _) in sorted(self.files.items())}).encode()
+        return json.dumps(dict(sorted(self.files.items()))).encode()
 
     @cached_property
     def sha256(self) -> str:
         """The digest of the manifest: the tree's name on hosts."""
         return hashlib.sha256(self.manifest).hexdigest()
-
-    @cached_property
-    def contents(self) -> dict[str, bytes]:
-        """All files by their SHA-256."""
-        return {sha: path.read_bytes() for sha, path in self.files.values()}
 
     def portions(self, shas: Iterable[str]) -> Iterator[tuple[dict[str, int], bytes, bool]]:
         """Some of the files, `PORTION` bytes at a time: how many of each, these bytes, and whether the last file has

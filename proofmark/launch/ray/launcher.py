@@ -62,8 +62,7 @@ class RayLauncher:
         """
         self._driver, self._resources, self._together = driver, dict(resources), together
         self._numbered = numbered
-        contents = code.contents
-        self._code = driver.ask("put", {path: contents[sha] for path, (sha, _) in code.files.items()})
+        self._code = driver.ask("put", {path: code.contents[sha] for path, sha in code.files.items()})
         self._brought = OrderedDict[tuple[Path, ...], int]()
         self._inbox = driver.ask("inbox")
         self._handles = dict[str, RayHandle]()

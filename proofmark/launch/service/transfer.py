@@ -36,7 +36,7 @@ def packed(code: CodeTree) -> bytes:
     """
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as pack:
-        for name, (sha, _) in sorted(code.files.items()):
+        for name, sha in sorted(code.files.items()):
             pack.writestr(zipfile.ZipInfo(name, EARLIEST), code.contents[sha])
     return archive.getvalue()
 
