@@ -11,9 +11,14 @@ import subprocess
 import sys
 from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fixtures.cluster import _code
+from fixtures.options.settings import SETTINGS
+from proofmark.errors import UsageError
 from proofmark.launch.cluster import code_tree
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.far_end.store import Store
@@ -49,6 +54,26 @@ def test_no_file_from_elsewhere_is_sent_by_a_link(tmp_path: Path, link: str, tar
     code = CodeTree.of(root, ("proofmark", "vendors"))
     assert code.led_out == (root / link,) and link not in code.files
     assert b"secret" not in code.contents.values()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one that a container has built as root, or another's licence."""
+    root, read = tree(tmp_path), Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "engine.py":  # root may read any
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    plugins = [SimpleNamespace(__file__=str(root / "conftest.py"))]
+    config: Any = SimpleNamespace(
+        pluginmanager=SimpleNamespace(get_plugins=lambda: plugins), stash={SETTINGS: SimpleNamespace(found=None)}
+    )
+    with pytest.raises(UsageError) as caught:
+        _code(config, [])
+    expected = f"{root}/vendors/other/engine.py: it is sent to hosts, and can't be read: Permission denied"
+    assert str(caught.value) == expected
 
 
 def test_a_requirements_file_is_no_link_to_another(tmp_path: Path) -> None:
