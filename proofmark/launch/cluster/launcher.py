@@ -199,7 +199,8 @@ class ClusterHandle(Handle):
             logs.expect(leaves)
             try:
                 answer = await link.connection.ask("fetch", timeout=FETCHING, leaves=list(leaves))
-                wrong = logs.lacking(answer["sizes"])
+                unsent = answer["unsent"] and f"not sent, as links or for their names: {answer['unsent']}"
+                wrong = logs.lacking(answer["sizes"]) or unsent
             except (HostError, LookupError, TypeError, AttributeError) as error:
                 wrong = str(error)
             if wrong:

@@ -26,7 +26,12 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-
 """What a file may be called that goes home: a path in its node's folder."""
 
 
-def goes_home(name: str, leaves: Iterable[str]) -> bool:
+def is_left(name: str, leaves: Iterable[str]) -> bool:
     """Whether a file is among those that a job says it leaves: names of files or folders, as patterns of the shell."""
     top = name.partition("/")[0]
-    return FILE_NAME.fullmatch(name) is not None and any(fnmatchcase(top, pattern) for pattern in leaves)
+    return any(fnmatchcase(top, pattern) for pattern in leaves)
+
+
+def goes_home(name: str, leaves: Iterable[str]) -> bool:
+    """Whether a file that a job leaves may be called so, too."""
+    return FILE_NAME.fullmatch(name) is not None and is_left(name, leaves)

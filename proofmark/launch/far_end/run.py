@@ -14,7 +14,7 @@ from stat import S_ISREG
 from typing import Protocol
 
 from proofmark.launch.far_end.child import Child
-from proofmark.launch.far_end.protocol import PIECE, goes_home
+from proofmark.launch.far_end.protocol import PIECE, goes_home, is_left
 from proofmark.launch.far_end.store import temporary_directory
 from proofmark.process.scratch.own_directory import remove
 
@@ -81,26 +81,34 @@ class Run:
         if self._child is not None:
             self._child.say(line)
 
-    def fetch(self, leaves: Sequence[str]) -> dict[str, int]:
-        """Send home files and folders that are no logs, and say how long each file is. A pipe would be read for ever.
+    def fetch(self, leaves: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """Send home files and folders that are no logs. A pipe would be read for ever.
+
+        Returns how many bytes each file has, and what is not sent: no files, or not by such names.
 
         Raises:
             OSError: one can't be read.
         """
         sizes: dict[str, int] = {}
+        unsent: list[str] = []
         for path in self._found(leaves):
             name = path.relative_to(self._logs).as_posix()
+            if not (goes_home(name, leaves) and S_ISREG(path.lstat().st_mode)):
+                unsent.append(name)
+                continue
             with path.open("rb") as stream:
                 while (piece := stream.read(PIECE)) or name not in sizes:
                     self._send("file", piece, name=name, offset=sizes.get(name, 0))
                     sizes[name] = sizes.get(name, 0) + len(piece)
-        return sizes
+        return sizes, unsent
 
     def _found(self, leaves: Sequence[str]) -> Iterator[Path]:
+        """All of those names that is no folder; links are not followed."""
         for folder, folders, files in os.walk(self._logs):
             folders.sort()
-            for path in (Path(folder, name) for name in sorted(files)):
-                if goes_home(path.relative_to(self._logs).as_posix(), leaves) and S_ISREG(path.lstat().st_mode):
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            for path in (Path(folder, name) for name in sorted([*files, *links])):
+                if is_left(path.relative_to(self._logs).as_posix(), leaves):
                     yield path
 
     def end(self, patience: float) -> None:

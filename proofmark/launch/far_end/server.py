@@ -168,8 +168,11 @@ class FarEnd:
             self._run.say(line)
 
     def order_fetch(self, body: bytes, leaves: list[str]) -> Frame:
-        """Send home what an agent that has ended left beside its logs, and say how long each file is."""
-        return {"sizes": self._run.fetch(leaves) if self._run is not None else {}}
+        """Send home what an agent that has ended left beside its logs; say how long each file is, and what is not
+        sent."""
+        sizes, unsent = self._run.fetch(leaves) if self._run is not None else ({}, [])
+        more = f" and {len(unsent) - 3} more" if len(unsent) > 3 else ""
+        return {"sizes": sizes, "unsent": ", ".join(unsent[:3]) + more}
 
     def order_stop(self, body: bytes) -> None:
         """End the agent, by its standard input first."""

@@ -71,9 +71,23 @@ def test_what_is_no_file_is_not_fetched(tmp_path: Path) -> None:
     os.mkfifo(logs / "pipe.onnx")
     (logs / "link.onnx").symlink_to("/etc/passwd")
     (logs / "file.onnx").write_text("content")
-    fetched: list[dict[str, int]] = []
+    fetched: list[tuple[dict[str, int], list[str]]] = []
     run = Run(logs, [], lambda *_, **__: None)
     fetching = threading.Thread(target=lambda: fetched.append(run.fetch(["*.onnx"])), daemon=True)
     fetching.start()
     fetching.join(PATIENCE)
-    assert fetched == [{"file.onnx": 7}]
+    assert fetched == [({"file.onnx": 7}, ["link.onnx", "pipe.onnx"])]
+
+
+def test_what_is_left_and_not_sent_is_named(tmp_path: Path) -> None:
+    """All of an engine may be of no use then, and its host keeps none of it."""
+    engine = tmp_path / "run/noderank0/engine-1"
+    (engine / "a/b/c/d").mkdir(parents=True)
+    for name in ("lib.so.1", "a+b.plan", "a/b/c/d/deep"):
+        (engine / name).touch()
+    (engine / "lib.so").symlink_to("lib.so.1")
+    (engine / "linked").symlink_to("a", target_is_directory=True)
+    (engine.parent / "a+b.tmp").touch()
+    sizes, unsent = Run(engine.parent, [], lambda *_, **__: None).fetch(["engine-*"])
+    assert sizes == {"engine-1/lib.so.1": 0}
+    assert unsent == [f"engine-1/{name}" for name in ("a+b.plan", "lib.so", "linked", "a/b/c/d/deep")]

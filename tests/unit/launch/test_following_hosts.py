@@ -14,6 +14,7 @@ import pytest
 from proofmark.launch.cluster import launcher
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.launcher import ClusterHandle
+from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import ENDING
 from proofmark.training.job import submit
@@ -120,6 +121,23 @@ def test_of_a_host_that_is_lost_nobody_says_that_it_is_back() -> None:
         link.connection.quiet, link.connection.lost = quiet, lost
         silences.look([link])  # type: ignore[list-item]
     assert len(told) == 1 and not silences
+
+
+@pytest.mark.parametrize(
+    "answer, expected",
+    [
+        ({"sizes": {}, "unsent": ""}, None),
+        ({"sizes": {}, "unsent": "engine-1/lib.so"}, "host: not sent, as links or for their names: engine-1/lib.so"),
+        ({"sizes": {"model.onnx": 7}, "unsent": "engine-1/lib.so"}, "host: model.onnx has not come home whole"),
+    ],
+)
+def test_what_does_not_come_home_is_told(tmp_path: Path, answer: dict[str, Any], expected: str | None) -> None:
+    async def ask(*_: object, **__: object) -> dict[str, Any]:
+        return answer
+
+    handle: Any = object.__new__(ClusterHandle)
+    handle._links = [SimpleNamespace(name="host", connection=SimpleNamespace(logs=NodeLogs(tmp_path), ask=ask))]
+    assert asyncio.run(handle._fetch(["*.onnx", "engine-*"])) == expected
 
 
 def test_an_interrupt_while_files_come_home_ends_their_fetching(monkeypatch: pytest.MonkeyPatch) -> None:
