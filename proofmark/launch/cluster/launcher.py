@@ -184,7 +184,7 @@ class ClusterHandle(Handle):
     async def _hold(self, status: Status) -> None:
         """Keep the hosts of a job whose agents have ended, until it is stopped."""
         self._status = status
-        while self._job.held and not self._stop.is_set():
+        while self._job.held and not self._heed_stop():
             await asyncio.sleep(0.05)
 
     async def _tell(self, line: str) -> None:

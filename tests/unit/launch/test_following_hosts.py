@@ -140,6 +140,15 @@ def test_what_does_not_come_home_is_told(tmp_path: Path, answer: dict[str, Any],
     assert asyncio.run(handle._fetch(["*.onnx", "engine-*"])) == expected
 
 
+def test_a_job_is_stopped_by_its_id_while_files_come_home() -> None:
+    """Their fetching may take an hour, and ends as its host is let go of."""
+    handle: Any = object.__new__(ClusterHandle)
+    handle._job, handle._stop, handle._facts = SimpleNamespace(held=True), threading.Event(), {"lost": []}
+    handle._file = SimpleNamespace(id="64e0af1b3558", is_asked_to_stop=lambda: True)
+    asyncio.run(asyncio.wait_for(handle._hold("succeeded"), PATIENCE))
+    assert handle._facts["lost"] == [{"node": None, "reason": "job 64e0af1b3558 was stopped by its id"}]
+
+
 def test_an_interrupt_while_files_come_home_ends_their_fetching(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would hold up whatever else a host is told, for as long as it takes."""
     begun, ended = threading.Event(), threading.Event()
