@@ -221,15 +221,15 @@ class ClusterHandle(Handle):
         may end before its silence shows. So the others get `PATIENCE` to end too and say why; where all have, or a node
         is lost, `LAST_WORDS` for what is still on its way. Only then is it said who was lost.
         """
-        failed_at = first_end = None
-        now, looked = 0.0, time.monotonic()
+        failed_at, late, now, looked = None, 0.0, 0.0, time.monotonic()
         while not self._heed_stop():
-            now, looked = now + min(time.monotonic() - looked, LONGEST), time.monotonic()
+            step, looked = min(time.monotonic() - looked, LONGEST), time.monotonic()
+            now += step
             ended = [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
             self._silences.look(links)
-            first_end = now if first_end is None and 0 in ended else first_end
-            if first_end is not None and now - first_end > self._job.ending:
+            late += step if 0 in ended and not self._silences else 0.0  # a silent one's end waits in its link
+            if late > self._job.ending:
                 self._give_up([link for link in links if link.connection.logs.ended is None])
             lost = [link for link in links if link.connection.lost and link.connection.logs.ended is None]
             lost += [link for link in links if link.connection.logs.incomplete and link.connection.logs.ended == 0]

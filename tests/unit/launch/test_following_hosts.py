@@ -40,14 +40,16 @@ class Link:
         self.ended = 1
 
 
-def followed(ending: float, monkeypatch: pytest.MonkeyPatch, still: float = 0.0) -> str:
-    """Of two nodes, of which one has ended and the other does within 300 s; this machine stands still before that."""
-    links, now = [Link(None, looks=300), Link(0)], [0.0]
+def followed(ending: float, monkeypatch: pytest.MonkeyPatch, still: float = 0.0, quiet: float = 0.0) -> str:
+    """Of two nodes, of which one has ended and the other does within 300 s; this machine stands still before that, or
+    that one is not heard at first."""
+    links, now = [Link(None, looks=300), Link(0, node=0)], [0.0]
 
     async def gone() -> None:
         for link in links:
             link.look()
         now[0] += 1.0 if now[0] else 1.0 + still
+        links[0].connection.quiet = "stopped answering" if now[0] < quiet else None
 
     monkeypatch.setattr(launcher.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(launcher.asyncio, "sleep", lambda _: gone())
@@ -68,6 +70,12 @@ def test_a_node_that_has_more_to_do_is_waited_for(monkeypatch: pytest.MonkeyPatc
 def test_while_this_machine_stands_still_no_node_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they said meanwhile is heard afterwards."""
     assert followed(1000.0, monkeypatch, still=3600.0) == "succeeded"
+
+
+def test_a_silent_node_is_waited_for_as_long_as_its_silence_may_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have ended long ago."""
+    assert followed(100.0, monkeypatch, quiet=280.0) == "succeeded"
+    assert followed(100.0, monkeypatch, quiet=50.0) == "failed"
 
 
 def test_of_a_training_the_first_node_looks_at_the_weights_for_as_long_as_it_may(tmp_path: Path) -> None:
