@@ -22,10 +22,14 @@ def waits(stack: str) -> bool:
     backward pass, or has done its part.
 
     Args:
-        stack: what faulthandler wrote, the innermost frame of the current thread first.
+        stack: what faulthandler wrote, the innermost frame of each thread first; the main one last if none is current.
     """
-    thread = takewhile(lambda line: line.startswith("  "), stack.partition("Current thread")[2].splitlines()[1:])
-    frames = [*thread] or [""]
+    _, found, thread = stack.partition("Current thread")
+    if not found:  # a process that goes on after it was stopped may be asked in a thread of no Python
+        _, found, thread = stack.rpartition("Thread 0x")
+    lines = thread.splitlines()[1:] if found else []
+    thread_lines = takewhile(lambda line: line.startswith("  "), lines)
+    frames = [*thread_lines] or [""]
     if any(place in frames[0] for place in WAITING) or any(place in frame for frame in frames for place in DONE):
         return True
     return next((frame for frame in frames if STEPPER in frame), "").endswith(AFTERWARDS)
