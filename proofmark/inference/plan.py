@@ -17,7 +17,7 @@ from proofmark.vendor.engine import Compiler
 
 @dataclass
 class Plan:
-    """Which steps are skipped and why; `problems` is what makes the combination impossible."""
+    """Which steps, the audit among them, are skipped and why; `problems` is what makes the combination impossible."""
 
     skipped: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -50,9 +50,25 @@ def make_plan(config: EffectiveConfig, compiler: Compiler | None, here: bool = T
             for key in ("exist_onnx_path", "exist_compiler_path")
             if config[key] is not None
         ]
+    if why := _unaudited(config, compiler):
+        plan.skipped["audit"] = why
     plan.problems += _contradictions(config, compiler)
     plan.problems += _missing_files(config, compiler) if here else []
     return plan
+
+
+def reads_given_onnx(config: EffectiveConfig, compiler: Compiler | None) -> bool:
+    """Whether the run opens the file in `exist_onnx_path`, if there is one."""
+    return compiler is not None and compiler.consumes == "onnx" and config.exist_compiler_path is None
+
+
+def _unaudited(config: EffectiveConfig, compiler: Compiler | None) -> str | None:
+    """Why no second engine can be held against the measured one: both must be made of the framework's model."""
+    if config.no_validation or compiler is None or config.exist_compiler_path is not None:
+        return "an audit compiles the framework's model a second time"
+    if config.exist_onnx_path is not None and reads_given_onnx(config, compiler):  # another graph than an export's
+        return "an audit compiles an export of the framework's model, and the engine is of the file in exist_onnx_path"
+    return None
 
 
 def _contradictions(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
@@ -75,8 +91,8 @@ def _contradictions(config: EffectiveConfig, compiler: Compiler | None) -> list[
 def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
     """Files that the run will open. The ONNX path may be any word where no ONNX file is read."""
     problems = []
-    reads_onnx = compiler is not None and compiler.consumes == "onnx" and config.exist_compiler_path is None
-    for key, read in (("exist_onnx_path", reads_onnx), ("exist_compiler_path", compiler is not None)):
+    opened = {"exist_onnx_path": reads_given_onnx(config, compiler), "exist_compiler_path": compiler is not None}
+    for key, read in opened.items():
         if read and config[key] is not None and not Path(config[key]).is_file():
             problems.append(Problem(f"case {config.case}", key, f"no such file: {config[key]}"))
     return problems

@@ -114,7 +114,7 @@ class CaseRun(Run[RunRecord]):
         return self._end("init", {"status": "done"})
 
     def step(self, name: str) -> dict[str, Any]:
-        """Run one of the steps 2 to 6 and return its outcome: status, reason, kind, detail.
+        """Run one of the steps 2 to 6, or the audit, and return its outcome: status, reason, kind, detail.
 
         After a failed step the rest is not reached. An interrupt is noted, ends the process, and goes on.
         """
@@ -193,18 +193,6 @@ class CaseRun(Run[RunRecord]):
         done = [step.model_copy(update={"status": "done"}) if step.name == "summary" else step for step in record.steps]
         record = record.model_copy(update={"steps": tuple(done)})
         return record.model_copy(update={"verdict": judge(record)})
-
-    def audit(self) -> dict[str, Any]:
-        """The honesty checks that need a second compilation; not possible without the framework's model, nor where an
-        engine is loaded as it was compiled."""
-        config = self.config
-        if config.no_validation or config.compiler is None or config.exist_compiler_path is not None:
-            return {
-                "status": "skipped",
-                "reason": "an audit compiles the framework's model a second time",
-                "kind": None,
-            }
-        return self.step("audit")
 
     def finish(self) -> RunRecord:
         """Step 7: end the process, collect the log, judge, and save the record.

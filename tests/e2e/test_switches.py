@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import onnxruntime
 import pytest
 
 from proofmark.inference.outcome.record import STEPS
-from proofmark.inference.run import CaseRun
 from tests.e2e.conftest import House, Ran
-from tests.vendors.conftest import config_of
 
 WORK = STEPS[1:-1]
 
@@ -43,10 +40,11 @@ def named(switches: tuple[bool, ...]) -> str:
 
 @dataclass(frozen=True)
 class Combinations:
-    """A session that made the files, and one over all combinations that uses them."""
+    """A session that made the files, one over all combinations that uses them, and one that audits besides."""
 
     made: Ran
     ran: Ran
+    audited: Ran
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +63,8 @@ def combinations(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Com
         own |= {"no_validation": True} if no_validation else {}
         own |= {key: files[key] for key, on in zip(files, (onnx, engine), strict=True) if on}  # nor files of no driver
         house.add_case(named(switches), vendor="cpu", configurations=own)
-    return Combinations(made, house.run("-k", "not tiny", vendor="cpu"))
+    ran = house.run("-k", "not tiny", vendor="cpu")
+    return Combinations(made, ran, house.run("-k", "scxox", "-m", "", vendor="cpu"))
 
 
 @pytest.mark.parametrize("switches", LEGAL, ids=named)
@@ -119,12 +118,11 @@ def test_an_audit_compiles_a_second_time_and_leaves_the_engine_that_was_measured
     assert np.allclose(one, exported, atol=1e-5) and not np.allclose(two, exported, atol=1e-3)
 
 
-def test_an_engine_that_is_loaded_is_not_audited() -> None:
-    """A second time it would be the same one, and be taken for a cheat that knows its model."""
-    run: Any = SimpleNamespace(
-        config=config_of(compiler="onnx", no_validation=False, exist_compiler_path="/opt/engine")
-    )
-    assert CaseRun.audit(run)["status"] == "skipped"
+def test_an_engine_of_a_given_file_is_not_audited(combinations: Combinations) -> None:
+    audited = combinations.audited.record("scxox")
+    assert combinations.audited.verdict("scxox") == ("PASS", "")
+    assert audited.audit is not None and audited.audit.status == "skipped"
+    assert "knows no weights" not in {check.name for check in audited.checks}
 
 
 def test_a_switch_without_effect_is_told(combinations: Combinations) -> None:

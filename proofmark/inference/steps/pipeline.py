@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.inference.plan import reads_given_onnx
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.given_onnx import check_fits
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
@@ -129,8 +130,7 @@ class Pipeline:
     def _take_given_onnx(self) -> None:
         """The file to compile, if the user gives one."""
         given = self.config.exist_onnx_path
-        reads = self.compiler is not None and self.compiler.consumes == "onnx" and not self.config.exist_compiler_path
-        if given and reads:
+        if given and reads_given_onnx(self.config, self.compiler):
             self.onnx_path = Path(given)
             check_onnx(self.onnx_path)
             digest = onnx_digest(self.onnx_path)

@@ -121,8 +121,30 @@ def test_every_combination(kind: str, switches: tuple[int, int, int], file: str)
         assert [problem.key for problem in plan.problems] == wanted.split()
     else:
         assert not plan.problems
-        assert set(plan.skipped) == wanted
+        assert set(plan.skipped) - {"audit"} == wanted
         assert all(plan.skipped.values())
+
+
+@pytest.mark.parametrize(
+    "compiler, switches, audited",
+    [
+        (None, (0, 0, 0), False),
+        (ONNX, (0, 0, 0), True),
+        (ONNX, (1, 1, 0), False),
+        (ONNX, (0, 1, 0), False),
+        (MODEL, (0, 0, 0), True),
+        (MODEL, (0, 1, 0), True),
+        (ONNX, (0, 0, 1), False),  # a second time it would be the same one, and be taken for a cheat
+        (MODEL, (0, 0, 1), False),
+    ],
+)
+def test_audited_is_what_is_made_of_the_frameworks_model(
+    compiler: Compiler | None, switches: tuple[int, int, int], audited: bool, file: str
+) -> None:
+    """A file that is given is another graph than an export, which may not compile, or take longer, though honest."""
+    no_validation, onnx, engine = switches
+    plan = plan_of(compiler, bool(no_validation), file if onnx else None, file if engine else None)
+    assert ("audit" not in plan.skipped) == audited
 
 
 @pytest.mark.parametrize("key", ["exist_onnx_path", "exist_compiler_path"])
