@@ -162,7 +162,9 @@ def _layers(overrides: Sequence[Override], vendor: str, closed: bool) -> Iterato
 
 
 def _wrong(due: _Due, record: CaseRecord) -> Iterator[str]:
-    yield from (f"its configuration is not legal: {problem}" for problem in due.problems)
+    told = {(each.key, each.what) for each in record.problems}  # of a path as it was seen from where it ran
+    unsaid = (each for each in due.problems if (each.key, each.what) not in told)
+    yield from (f"its configuration is not legal: {problem}" for problem in unsaid)
     for key in sorted(due.values.keys() | record.config.keys()):
         if key not in record.config or key not in due.values or due.values[key] != record.config[key]:
             said, files = (literal(values.get(key))[:80] for values in (record.config, due.values))

@@ -197,6 +197,28 @@ def test_a_configuration_is_held_to_its_cases_files(
     assert "its overrides give" in "".join(held(suite, record.model_copy(update={"overrides": ()})).faults)
 
 
+@pytest.mark.parametrize(
+    "suite, options, key",
+    [
+        ("inference", ("--set", "fp16=true", "--precision", "bf16"), "precision"),
+        ("training", ("-k", "1x1", "--set", "train_batch_size=8", "--set", "global_batch_size=100"), ""),
+    ],
+)
+def test_what_a_record_tells_of_its_own_configuration_is_no_fault(
+    house: House, monkeypatch: pytest.MonkeyPatch, suite: str, options: tuple[str, ...], key: str
+) -> None:
+    """It is FAIL_LEGALITY by its own word; one that keeps it to itself is at fault."""
+    ran = house.run(*options, vendor="cpu", suite=suite)
+    assert ran.code == 16, ran.output
+    suites = here(house, monkeypatch)
+    verified = verify(ran.run_dir, suites)
+    assert verified.holds and not verified.findings and not verified.notes, verified
+    (record,) = verified.records.values()
+    assert record.verdict is not None and record.verdict.kind == "FAIL_LEGALITY"
+    silent = held(suites[suite], record.model_copy(update={"problems": ()}))
+    assert any(fault.startswith("its configuration is not legal: ") and key in fault for fault in silent.faults)
+
+
 def test_a_configuration_of_other_files_is_said_to_be_of_those(
     session: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
