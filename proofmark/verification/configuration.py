@@ -21,6 +21,7 @@ from proofmark.rules.case_file import CaseFile, Parameters, content_hash, conten
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
+from proofmark.vendor.stray_files import CONFIGS
 from proofmark.verification.made_up import UNREADABLE
 
 COMMON = "contract.yaml"
@@ -111,6 +112,11 @@ class _Asked:
     scale: str
     overrides: str
 
+    @property
+    def vendors_file(self) -> str:
+        """How the path of the vendor's own overrides ends, whatever its package's folder is called."""
+        return "/".join(filter(None, (CONFIGS, self.name, self.path.stem, self.scale))) + ".yaml"
+
 
 def _asked(suite: Suite, record: CaseRecord, path: Path, content: str) -> _Asked:
     scale = record.variant.get("scale", "") if suite.scaled else ""
@@ -147,7 +153,7 @@ def _due(asked: _Asked, given: int) -> _Due:
     file = _case_file(asked.path, asked.name, asked.profile, common, kind, asked.content)
     settled = ("compiler", "default", f"vendor {asked.vendor}")
     default = next((each.new for each in overrides if (each.key, each.old, each.origin) == settled), None)
-    layers = list(_layers(overrides[:given], asked.vendor, suite.closed))
+    layers = list(_layers(overrides[:given], asked.vendors_file, suite.closed))
     resolution = resolve(file, asked.vendor, layers, default if suite.compiles else None)
     found = suite.settle(resolution, asked.scale, file.path)
     plain = found.config.as_dict()
@@ -155,9 +161,9 @@ def _due(asked: _Asked, given: int) -> _Due:
     return _Due(found.problems, values, found.config.hash, found.config.overrides)
 
 
-def _layers(overrides: Sequence[Override], vendor: str, closed: bool) -> Iterator[OverrideLayer]:
+def _layers(overrides: Sequence[Override], vendors_file: str, closed: bool) -> Iterator[OverrideLayer]:
     for origin, group in groupby(overrides, key=lambda override: override.origin):
-        own = f"{vendor}/configs/" in origin
+        own = origin.endswith(f"/{vendors_file}")
         yield OverrideLayer(origin, {override.key: override.new for override in group}, closed, vendors_own=own)
 
 

@@ -10,14 +10,17 @@ import pytest
 from proofmark.errors import UsageError
 from proofmark.record.integrity.manifest import MANIFEST
 from proofmark.record.provenance import Known, Provenance
-from proofmark.rules.case_file import content_of
+from proofmark.rules.case_file import content_of, load_case_file
+from proofmark.rules.config import resolve
+from proofmark.rules.legality import OverrideLayer
 from proofmark.verification import configuration
-from proofmark.verification.configuration import Held, held
+from proofmark.verification.configuration import Held, folder_of, held
 from proofmark.verification.verify import verify
 from tests.reports.records import make_record
 from tests.suites_there import SUITES
 
 SUITE = SUITES["inference"]
+FOLDER = folder_of(SUITE)
 
 
 @pytest.fixture
@@ -96,3 +99,27 @@ def test_a_folder_of_sessions_is_no_session(tmp_path: Path) -> None:
     (tmp_path / "20261124-120000" / MANIFEST).write_text("{}")
     with pytest.raises(UsageError, match="holds sessions' folders and is not one: name them, as .*20261124-120000"):
         verify(tmp_path, SUITES)
+
+
+@pytest.mark.parametrize("package", ["acme_proofmark", "acme"])
+def test_a_vendors_own_file_is_known_in_a_package_of_any_name(
+    package: str,
+) -> None:
+    """A user's precision decides over the fp16 that the vendor's file asks for."""
+    path, common = FOLDER / "resnet50.yaml", FOLDER / "contract.yaml"
+    kind = SUITE.case_type.parameters_type
+    file = load_case_file(path, "inference", "embedded", common, kind)
+    own = f"/site/{package}/configs/inference/resnet50.yaml"
+    layers = [OverrideLayer(own, {"fp16": True}, vendors_own=True), OverrideLayer("--precision", {"precision": "bf16"})]
+    settled = resolve(file, "acme", layers, "anvil")
+    config = settled.config
+    assert not settled.problems and [each.key for each in config.overrides] == ["fp16", "precision", "compiler", "fp16"]
+    plain = config.as_dict()
+    record = make_record(
+        vendor="acme",
+        case_hash=content_of(path, common),
+        config={**plain["parameters"], **plain["configurations"]},
+        config_hash=config.hash,
+        overrides=config.overrides,
+    )
+    assert held(SUITE, record) == Held()
