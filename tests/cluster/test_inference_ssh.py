@@ -48,6 +48,8 @@ def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path, monkeypatch
         (host,) = record.launched
         assert (host.name, record.host.name, record.device) == (first.name, first.hostname, 0)
         assert host.skew is not None and abs(host.skew) < 0.5
+        assert record.begun is not None and record.engine is not None
+        assert record.started < record.begun < record.engine.rounds[0].started + 1
         assert {"proofmark", "python", "torch"} <= record.versions.keys()
         assert record.chip.name == "fake chip" and record.monitoring is not None and record.monitoring.samples > 1
         assert record.corrupt_lines == 0 and set(ran.steps(case).values()) <= {"done", "skipped"}

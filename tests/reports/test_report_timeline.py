@@ -32,6 +32,14 @@ def test_every_subject_has_a_panel_and_every_device_a_line():
     assert unread(CaseView(watched_record())) is None
 
 
+def test_a_case_elsewhere_is_drawn_by_its_hosts_clock_since_it_began_there():
+    """An hour in a queue, and a clock that is ten minutes ahead."""
+    here, there = (watched_record(started=BEGUN - late, begun=begun) for late, begun in ((0, None), (4200, BEGUN)))
+    assert CaseView(there).spans("engine") == CaseView(here).spans("engine")
+    assert CaseView(there).window == CaseView(here).window
+    assert timeline_plot(CaseView(there)) == timeline_plot(CaseView(here))
+
+
 def test_devices_differ_without_colour():
     drawing = timeline_plot(CaseView(watched_record(monitoring=watched(series=readings(8)))))
     assert labels(drawing).count("device 7") == 4

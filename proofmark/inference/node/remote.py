@@ -15,6 +15,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import STANDSTILL, Progress, WorkerLost
 from proofmark.launch.job import Job, Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.process.wall_clock import now
 from proofmark.record.events.tail import Tail
 
 LEAVES = ("agent.log", FILE, "worker.log", "monitor.jsonl", "monitor.err")
@@ -74,8 +75,8 @@ class RemoteProcesses:
     def begin(self, on_progress: Progress) -> dict[str, Any]:
         """Wait for a host as long as it takes, then for the processes there.
 
-        Returns what is known of the host: `hosts`, as the launcher found them, whether `caches_cleared` there, and the
-        index of the case's `device`.
+        Returns what is known of the host: `hosts`, as the launcher found them, whether `caches_cleared` there, the
+        index of the case's `device`, and when its processes had `begun`, by its clock.
 
         Raises:
             WorkerLost: there is no host, it is not ready, or they can't be started there.
@@ -86,8 +87,10 @@ class RemoteProcesses:
             self.kill()
             raise
         facts = self._handle.facts()
-        known = {"hosts": facts.get("hosts", []), "caches_cleared": facts.get("caches_cleared")}
-        return {**known, "device": ready["device"]}
+        hosts = facts.get("hosts", [])
+        ahead = next((host["skew"] or 0.0 for host in hosts), 0.0)
+        known = {"hosts": hosts, "caches_cleared": facts.get("caches_cleared")}
+        return {**known, "device": ready["device"], "begun": now() + ahead}
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
         """Have a step run, and wait for its outcome; how long that may take is watched over there, and here in case

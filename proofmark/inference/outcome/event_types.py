@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
+from pydantic import Field
+
 from proofmark.inference.outcome.record import Digest, StepStatus, Validated
 from proofmark.record.events.types import (
     IDENTITY,
@@ -109,6 +111,7 @@ class _Launch(Typed):
     hosts: list[Annotated[OnHost, fits(Launched)]]
     device: Count | None
     caches_cleared: NotRequired[bool | None]
+    begun: NotRequired[Annotated[float, Field(gt=-1e13, lt=1e13)]]  # by a clock that may show anything
 
 
 class _Onnx(Typed):

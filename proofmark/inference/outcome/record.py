@@ -177,6 +177,11 @@ class RunRecord(CaseRecord):
     flops: Flops
     compiler: str | None
     device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
+    begun: float | None = Field(
+        None,
+        description="seconds since the epoch by the clock of the host that it ran on, when its processes were ready "
+        "there: `seconds` count from then; null: from `started`",
+    )
     steps: tuple[Step, ...]
     framework: Measurement | None = None
     engine: Measurement | None = None
@@ -212,6 +217,11 @@ class RunRecord(CaseRecord):
         if tuple(step.name for step in steps) != STEPS:
             raise ValueError(f"expected the steps {', '.join(STEPS)}")
         return steps
+
+    @property
+    def zero(self) -> float:
+        """The moment that its seconds count from: no queue and no sending of code is the case's."""
+        return self.started if self.begun is None else self.begun
 
     @property
     def variant(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ def timeline_plot(view: CaseView) -> str | None:
     """Throughput, utilisation, power, temperature and memory as far as they were read; the timed window shaded."""
     if view.withheld or view.record.monitoring is None or not view.record.monitoring.series:
         return None
-    panels = [*_throughput(view), *reading_panels(view.record.monitoring, view.record.started)]
+    panels = [*_throughput(view), *reading_panels(view.record.monitoring, view.record.zero)]
     timed = [moment for side in SIDES for span in view.spans(side) for moment in span[:2]]
     across = time_axis(panels, view.record.seconds or 0.0, (min(timed), max(timed)) if timed else None)
     window = None

@@ -63,20 +63,20 @@ class CaseView(View[RunRecord]):
         return [items / seconds for items, seconds in spans if seconds > 0]
 
     def spans(self, side: Side) -> list[tuple[float, float, float]]:
-        """Each round's begin and end, seconds since the run's start, and its items per second over the whole of it.
+        """Each round's begin and end, seconds since the record's `zero`, and its items per second over the whole of it.
 
         Empty where speed is withheld or was not measured.
         """
         measured = self.measurement(side)
         if measured is None or self.withheld:
             return []
-        begins = [(r, r.started - self.record.started) for r in measured.rounds if r.whole_seconds > 0]
+        begins = [(r, r.started - self.record.zero) for r in measured.rounds if r.whole_seconds > 0]
         return [(begin, begin + r.whole_seconds, r.items / r.whole_seconds) for r, begin in begins]
 
     @property
     def window(self) -> tuple[float, float] | None:
-        """Where the timed rounds lie, seconds since the run's start. As telling as a speed, and withheld with it."""
+        """Where the timed rounds lie, seconds since the record's `zero`. As telling as a speed, withheld with it."""
         seen = self.record.monitoring
         if seen is None or seen.window is None or self.withheld:
             return None
-        return seen.window[0] - self.record.started, seen.window[1] - self.record.started
+        return seen.window[0] - self.record.zero, seen.window[1] - self.record.zero

@@ -180,6 +180,23 @@ def test_of_engines_made_again_the_weakest_wall_is_recorded(log: Path) -> None:
     assert collect(written(log, [*good_events(), *isolated])).isolation == {"engine": none}
 
 
+@pytest.mark.parametrize("begun", [{}, {"begun": 1.79e9 + 4200}], ids=["an older log", "begun"])
+def test_a_case_elsewhere_lasts_from_when_it_began_there(log: Path, begun: dict[str, float]) -> None:
+    """After an hour in a queue, on a host whose clock is ten minutes ahead. An older log gives what it gave."""
+    first, *others = good_events()
+    host = {"node": 0, "name": "h", "skew": 600.0, "round_trip": 0.1}
+    launched = ("launched", {"hosts": [host], "device": 0, **begun})
+    lines = [
+        json.dumps({"event": name, "time": 1.79e9 + late, "clock": late * 10**9, **fields})
+        for (name, fields), late in zip([first, launched, *others], [0, *range(3600, 9999)], strict=False)
+    ]
+    log.write_text("\n".join(lines))
+    record = collect(log)
+    assert record.corrupt_lines == 0 and record.launched
+    assert record.seconds == len(others) + (0 if begun else 3600)
+    assert record.begun == begun.get("begun") and record.zero == begun.get("begun", record.started)
+
+
 WHOLE = b"".join(
     json.dumps({"event": name, "time": 1.79e9, "clock": number, **fields}).encode() + b"\n"
     for number, (name, fields) in enumerate(good_events())
