@@ -48,11 +48,27 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     ends_with(ran, f"interrupted in step {step}")
     assert (ran.run_dir / "report.html").exists()
     clean(ran)
+    assert folders_of(ran) <= {"engine"}
     if step in ("compile", "engine_inference"):
         assert ran.record().framework is not None
         kept = {entry.what: ran.case_dir() / entry.path for entry in ran.record().kept}
         assert {"the trained weights", "the exported model", "all that was measured"} <= kept.keys()
         assert all(path.exists() for path in kept.values())
+
+
+def folders_of(ran: Ran) -> set[str]:
+    """What the case's folder has of folders, without what of their names is drawn."""
+    return {path.name.partition("-")[0] for path in ran.case_dir().iterdir() if path.is_dir()}
+
+
+def test_an_interrupt_while_the_export_is_rehearsed_leaves_no_model(house: House) -> None:
+    house.cache = house.root / ".cache"  # where nothing was trained yet
+    session = house.start("--vendor", "fake", "--compiler", "onnx", trouble="tiny.export=sleep")
+    house.wait_for_trouble(session)
+    os.kill(session.pid, signal.SIGINT)
+    ran = house.end(session)
+    assert ran.verdict() == ("ERROR", "interrupted in step data_and_model")
+    assert folders_of(ran) <= {"engine"}
 
 
 BETWEEN = """

@@ -15,6 +15,7 @@ from proofmark.inference.engine.place.contained import Contained
 from proofmark.inference.engine.place.given import Given
 from proofmark.inference.engine.place.own_group import OwnGroup, Started
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.inference.outcome.kept import HANDED_OVER
 from proofmark.launch.engine_container import EngineContainer
 from proofmark.process.memory import keep_memory_private
 from proofmark.process.scratch.own_directory import lay_open
@@ -95,7 +96,7 @@ class Engines:
 
     def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None, artifacts: str = "") -> RemoteEngine:
         # beside its directory and not in it, where a user of its own could lay links
-        with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=HANDED_OVER, dir=self.directory.parent) as folder:
             given = self._given(Path(folder), orders, model)
             files = [orders["onnx"], self.config.exist_compiler_path]
             engine = self._started([*(part for file in files if file for part in parts_of(Path(file))), Path(folder)])

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
-from proofmark.inference.outcome.kept import OWN_DIRECTORY
+from proofmark.inference.outcome.kept import OWN_DIRECTORY, remove_handed_over
 from proofmark.launch.engine_container import EngineContainer, engines_environment
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
@@ -144,6 +144,7 @@ class ProcessesHere:
         self._monitor = None
         lost = self._worker.close()
         lay_open(self._home)
+        remove_handed_over(self._home.parent)
         return Ending(failure, lost)
 
     def kill(self) -> None:

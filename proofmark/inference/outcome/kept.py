@@ -15,6 +15,9 @@ from proofmark.rules.config import EffectiveConfig
 OWN_DIRECTORY = "engine-"
 """How the name of the directory begins that is the engine's own; the rest of it is drawn."""
 
+HANDED_OVER = "weights-"
+"""How the names of folders begin in which the case's process has a model for as long as somebody needs it."""
+
 ARTIFACTS = {"*.onnx": "the exported model", f"{OWN_DIRECTORY}*": "the compiled engine"}
 """What a run leaves beside its results: large, and made again by the next one."""
 
@@ -53,6 +56,12 @@ def _of_case(record: RunRecord, config: EffectiveConfig, run_dir: Path, here: bo
         path = home / name
         if path.exists() and path.stat().st_size:
             yield Kept(what=what, path=str(path.relative_to(run_dir)))
+
+
+def remove_handed_over(home: Path) -> None:
+    """A process that was killed could not."""
+    for path in home.glob(f"{HANDED_OVER}*"):
+        remove(path)
 
 
 def remove_artifacts(run_dir: Path) -> None:

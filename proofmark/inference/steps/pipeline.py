@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.inference.outcome.kept import HANDED_OVER
 from proofmark.inference.plan import reads_given_onnx
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.given_onnx import check_fits
@@ -165,7 +166,7 @@ class Pipeline:
         self._rehearse_engine()
         given = self.config.exist_onnx_path or self.config.exist_compiler_path
         if self.compiler is not None and self.compiler.consumes == "onnx" and not given:
-            with tempfile.TemporaryDirectory(dir=self.run_dir) as folder:
+            with tempfile.TemporaryDirectory(prefix=HANDED_OVER, dir=self.run_dir) as folder:
                 self._export(model, Path(folder) / "rehearsal.onnx")
 
     def _rehearse_engine(self) -> None:
