@@ -33,16 +33,19 @@ def make_plan(config: EffectiveConfig, compiler: Compiler | None, here: bool = T
         here: whether it runs on this machine, so that its files must be here.
     """
     plan = Plan()
-    if config.no_validation:
-        plan.skipped["framework_validation"] = "no_validation is true"
-        plan.skipped["export"] = "no_validation is true"
-    if config.exist_onnx_path is not None:
-        plan.skipped["export"] = f"exist_onnx_path is {config.exist_onnx_path}"
     if compiler is not None and compiler.consumes == "model":
-        plan.skipped.setdefault("export", f"compiler {config.compiler} takes the framework's model")
+        plan.skipped["export"] = f"compiler {config.compiler} takes the framework's model"
     if config.exist_compiler_path is not None:
         plan.skipped["compile"] = f"exist_compiler_path is {config.exist_compiler_path}"
         plan.skipped.setdefault("export", "exist_compiler_path makes it unnecessary")
+    if config.exist_onnx_path is not None:
+        unread = compiler is not None and "export" in plan.skipped
+        if unread and not config.no_validation:  # which demands one, if only a word
+            plan.warnings.append(f"exist_onnx_path has no effect: {plan.skipped['export']}")
+        plan.skipped.setdefault("export", f"exist_onnx_path is {config.exist_onnx_path}")
+    if config.no_validation:
+        plan.skipped["framework_validation"] = "no_validation is true"
+        plan.skipped.setdefault("export", "no_validation is true")
     if compiler is None:
         plan.skipped |= dict.fromkeys(("export", "compile", "engine_inference"), "compiler is null")
         plan.warnings += [

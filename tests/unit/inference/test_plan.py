@@ -162,7 +162,17 @@ def test_an_onnx_file_that_nobody_reads_may_be_any_word(file: str) -> None:
 
 def test_switches_without_effect_are_told(file: str) -> None:
     assert len(plan_of(None, False, file, file).warnings) == 2
-    assert not plan_of(ONNX, False, file, file).warnings
+    assert not plan_of(ONNX, False, file, None).warnings and not plan_of(MODEL, False, None, file).warnings
+
+
+@pytest.mark.parametrize("compiler, engine, why", [(MODEL, 0, "takes the framework's model"), (ONNX, 1, "exist_comp")])
+def test_a_given_onnx_file_that_nobody_reads_is_told(compiler: Compiler, engine: int, why: str, file: str) -> None:
+    """What was skipped for another reason is not told as if the file had been compiled."""
+    plan = plan_of(compiler, False, "word", file if engine else None)
+    (warning,) = plan.warnings
+    assert warning.startswith("exist_onnx_path has no effect: ") and why in warning and why in plan.skipped["export"]
+    asked_for = plan_of(ONNX, True, "word", file)
+    assert not asked_for.warnings, "no_validation demands one"
 
 
 class TestHost:
