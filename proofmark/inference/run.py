@@ -242,7 +242,8 @@ class CaseRun(Run[RunRecord]):
 
     def _with_kept(self, record: RunRecord) -> RunRecord:
         """Bring and list what a failed run left, remove what nobody needs, and release the host."""
-        if self._processes and (self._options.keep_artifacts or record.failed):
+        were_there = self._outcomes.get("init", {}).get("status") == "done"
+        if self._processes and were_there and (self._options.keep_artifacts or record.failed):
             wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
             if wrong and self._launcher:
                 self._on_progress({"note": f"WARNING what it left there is lost: {wrong}"})
