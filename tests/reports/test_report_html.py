@@ -7,11 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from proofmark.inference.outcome.record import Step
 from proofmark.record.parts import Check, Verdict, VerdictKind
 from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.legality import Override
 from reports.html import write_html
-from tests.reports.records import watched
+from tests.reports.records import make_record, watched
 from tests.suites_there import page_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
@@ -157,3 +158,17 @@ def test_the_file_is_written_whole_and_the_same_every_time(records, tmp_path):
     write_html([records["pass"]], path)
     assert path.read_bytes() == first
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("status", ["failed", "done"])
+def test_an_audit_is_among_the_steps(status):
+    why = {"reason": "RuntimeError: no such model", "detail": "Traceback <of the audit>"} if status == "failed" else {}
+    shown = page_of([make_record(audit=Step(name="audit", status=status, seconds=7.25, **why))])
+    outline = Outline(shown)
+    assert re.search(r'<th scope="row">audit</th><td>. ' + status, shown)
+    assert ("7.25" in outline.text) == (status == "done"), "its seconds tell of a speed"
+    assert ("Traceback of step audit" in shown) == ("Traceback <of the audit>" in outline.text) == bool(why)
+
+
+def test_without_an_audit_there_is_no_row_of_it(page):
+    assert 'row">audit' not in page and "step audit" not in page

@@ -24,8 +24,8 @@ STEPS = (
 )
 """The seven steps of an inference case, in order."""
 
-MEASURED = ("framework_validation", "engine_inference")
-"""Steps whose seconds are those of the measurement."""
+MEASURED = ("framework_validation", "engine_inference", "audit")
+"""Steps whose seconds are those of a measurement."""
 
 StepStatus = Literal["done", "skipped", "failed", "not_reached"]
 
@@ -242,6 +242,11 @@ class RunRecord(CaseRecord):
     def measured(self) -> Measurement | None:
         """The measurement that the case is ranked by: the engine's, or the framework's without one."""
         return self.engine if self.compiler is not None else self.framework
+
+    @property
+    def steps_and_audit(self) -> Sequence[Step]:
+        """The seven steps, and the audit if there was one."""
+        return self.steps if self.audit is None else (*self.steps, self.audit)
 
     def step(self, name: str) -> Step:
         """The step called `name`."""

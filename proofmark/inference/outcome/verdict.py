@@ -85,7 +85,7 @@ def _unsupported(record: RunRecord) -> list[str]:
 def _failed_steps(record: RunRecord) -> list[str]:
     reasons = [
         f"step {step.name} failed: {step.reason or 'no reason recorded'}"
-        for step in (*record.steps, *filter(None, [record.audit]))
+        for step in record.steps_and_audit
         if step.status == "failed" and step.name != record.interrupted
     ]
     if record.interrupted:

@@ -19,6 +19,6 @@ def charts(record: RunRecord) -> dict[str, str]:
 
 
 def section(record: RunRecord) -> str:
-    """Why a plot is not there; tracebacks, checks of honesty and the seven steps."""
+    """Why a plot is not there; tracebacks, checks of honesty, the seven steps and the audit."""
     view = CaseView(record)
     return fragment(Path(__file__).with_name("section.html.j2"), view=view, notes=notes(view), marks=MARKS)
