@@ -246,7 +246,7 @@ class CaseRun(Run[RunRecord]):
         if self._processes and were_there and (self._options.keep_artifacts or record.failed):
             wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
             if wrong and self._launcher:
-                self._on_progress({"note": f"WARNING what it left there is lost: {wrong}"})
+                self._on_progress({"note": f"WARNING not all that it left there came home: {wrong}"})
         kept = of_case(record, self.config, self.run_dir, here=self._launcher is None)
         if not self._options.keep_artifacts and not kept:
             remove_artifacts(self.run_dir)

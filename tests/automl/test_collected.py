@@ -30,10 +30,11 @@ def test_nobody_knows_the_peak_of_another_machine(tmp_path: Path, host: str | No
     assert found.reason == (host and "trials ran on other machines than the session's, whose chips nobody saw")
 
 
-@pytest.mark.parametrize("resumed, others", [(False, 0.1), (True, 0.0)])
+@pytest.mark.parametrize("resumed, others, told", [(False, 0.1, True), (True, 0.0, True), (False, 0.0, False)])
 def test_contention_is_that_of_the_search_and_not_of_judging_its_best(
-    tmp_path: Path, resumed: bool, others: float
+    tmp_path: Path, resumed: bool, others: float, told: bool
 ) -> None:
-    """As its seconds are. What a session under other conditions saw is its own."""
-    seen = collected(tmp_path, search={"resumed": resumed}).contention
+    """As its seconds are. What a session under other conditions saw is its own, and an older one's record has that."""
+    begin = {"trials_among_others": False} if told else {}
+    seen = collected(tmp_path, search={"resumed": resumed}, run_begin=begin).contention
     assert seen is not None and seen.others == others

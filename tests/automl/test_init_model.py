@@ -50,6 +50,14 @@ def test_a_file_or_a_folder_of_networks_is_read_with_its_hash(tmp_path: Path) ->
     assert [model.identity.origin for model in read_init_models(config(tmp_path))] == [str(first), str(second)]
 
 
+def test_more_networks_than_trials_are_refused(tmp_path: Path) -> None:
+    for name in "abc":
+        written(tmp_path / f"{name}.json", SMALL)
+    of_two = replace(config(tmp_path), parameters={**config(None).parameters, "max_trials": 2})
+    with pytest.raises(ConfigurationError, match="init_model: 3 networks, of which each has a trial: max_trials is 2"):
+        read_init_models(of_two)
+
+
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="not a graph's file: .*No such file"):
         read_init_models(config(tmp_path / "nothing.json"))

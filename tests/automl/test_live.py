@@ -155,6 +155,14 @@ def test_what_ended_in_an_earlier_session_counts_and_is_not_told_again(tmp_path:
     assert reports[-1]["left"] == 0.0 and reports[-1]["step"] == 5
 
 
+def test_the_time_left_of_a_search_that_goes_on_with_more_places_is_of_its_own_rounds(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(4))
+    reports: list[dict[str, Any]] = []
+    Telling(reports.append, "top1", settings(12, devices=4))(Progress(60.0, 0, 4, 0, 12, state, {}))
+    trained = [settings(1).epochs_of(number) for number in range(4)]
+    assert reports[-1]["left"] == 60 / sum(trained) * 8 * trained[3], "none of them is of an earlier round"
+
+
 def test_a_state_counts_as_it_goes() -> None:
     begun: Event = {"event": "trial_begin", "trial": 0, "attempt": 1, "round": 0, "parent": None, "study": 0}
     begun |= {"per_image": {"training": 3, "forward": 1}}

@@ -196,6 +196,10 @@ def test_trials_that_share_a_node_have_devices_of_their_own(
         assert unnumbered.places(2, VARIABLE) == 2, "one on each node"
         with pytest.raises(UsageError, match="^--launcher ray: trials .*: of accelerator Ray does not say which"):
             unnumbered.places(1, VARIABLE)
+        spec = spec_maker(tmp_path, {0: "crash"})(tmp_path, trial=0, graph={}, parent=None, **REST)
+        alone = TrialProcess(spec, unnumbered.launcher(2, VARIABLE), 600.0, 600.0, STUB)
+        alone.begin({}, None)
+        assert "KeyError" not in str(ended(alone)["reason"]), "nothing tells it a number, and it needs none"
     with contextlib.closing(RayCluster(address, "GPU", CODE, accelerated=True)) as ray:
         with pytest.raises(UsageError, match="^--launcher ray: trials .* the vendor has no visible_devices_variable$"):
             ray.places(1)

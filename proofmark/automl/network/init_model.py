@@ -47,6 +47,10 @@ def read_init_models(config: EffectiveConfig) -> list[InitModel]:
         problems += _misfits(graph, config, str(path))
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         read.append(InitModel(graph, Identity(name=path.name, sha256=digest, origin=str(path))))
+    if not problems and len(read) > (most := int(config.get("max_trials", MOST))):
+        problems.append(
+            Problem("init_model", "", f"{len(read)} networks, of which each has a trial: max_trials is {most}")
+        )
     if problems:
         raise ConfigurationError(problems)
     return read

@@ -94,7 +94,8 @@ def _with_journal(
     resumed = last["search"].get("resumed", False)
     found = _of_journal(journal, config)
     is_one = not resumed or journal.drivers.are_one(begin)
-    if is_one and journal.drivers.contention is not None:  # the session's spans the judging too
+    told = "trials_among_others" in begin  # an older session's has its own, which spans the judging too
+    if is_one and (resumed or told) and journal.drivers.contention is not None:
         found["contention"] = _contention(journal.drivers.contention)
     if resumed:  # even if it was over by then, a session under other conditions is another one
         found["drivers"] = 1 if is_one else max(2, found["drivers"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from proofmark.automl.search.driver import Progress
 from proofmark.automl.search.settings import SearchSettings
-from proofmark.automl.search.state import Trial, flops_of
+from proofmark.automl.search.state import State, Trial, flops_of
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -21,8 +21,8 @@ class Telling:
 
     def __init__(self, report: Tell, metric: str, settings: SearchSettings) -> None:
         self._report, self._metric, self._settings = report, metric, settings
-        self._planned = sum(map(self._epochs_of, range(settings.most_trials)))
         self._noted = self._done = 0
+        self._begun, self._later = (-1, -1), 0
 
     def __call__(self, progress: Progress) -> None:
         """Report the state of a search at one moment."""
@@ -30,7 +30,7 @@ class Telling:
         for place, trial in enumerate(over[self._noted :], self._noted):
             if place >= progress.state.before:
                 self._report({"note": self._note(trial)})
-            self._done += self._epochs_of(trial.number)
+            self._done += self._settings.epochs_of(trial.round)
         self._noted = len(over)
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
@@ -46,15 +46,21 @@ class Telling:
             }
         )
 
-    def _epochs_of(self, trial: int) -> int:
-        return self._settings.epochs_of(self._settings.round(trial))
+    def _to_come(self, state: State) -> int:
+        """Epochs of trials that have not ended: of those to come none is of an earlier round than the latest."""
+        settings, begun = self._settings, (len(state.trials), state.round)
+        if begun != self._begun:  # of thousands to come
+            later = range(begun[0], settings.most_trials)
+            self._begun = begun
+            self._later = sum(settings.epochs_of(settings.round(number, state.round)) for number in later)
+        return self._later + sum(settings.epochs_of(trial.round) for trial in state.open())
 
     def _left(self, progress: Progress) -> dict[str, float]:
         """Seconds that are left by the epochs that are planned, and until no more trials are begun."""
         trained = sum(epoch["images"] > 0 for epochs in progress.open_epochs.values() for epoch in epochs)
         left = {"left_at_most": max(0.0, self._settings.most_seconds - progress.seconds)}
-        done = min(self._done + trained, self._planned)
-        return left | ({"left": progress.seconds / done * (self._planned - done)} if done else {})
+        done, to_come = self._done + trained, self._to_come(progress.state) - trained
+        return left | ({"left": progress.seconds / done * max(0, to_come)} if done else {})
 
     def _note(self, trial: Trial) -> str:
         ended, begun = trial.ended or {}, trial.begun

@@ -83,7 +83,8 @@ class RayCluster:
                 placed["num_gpus"] = each
             elif self._resource != PROCESSOR:
                 placed["resources"] = {self._resource: each}
-            numbered = (self._resource, variable) if self._accelerated and variable else None
+            numbers = self._accelerated and variable and self._resource in self._driver.ask("numbered")
+            numbered = (self._resource, variable) if variable and numbers else None
             return RayLauncher(self._driver, self._code, placed, each > 1, numbered)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from proofmark.vendor.registry import FoundVendor
 from tests.unit.inference.test_collect import CONFIG, begin
 from tests.unit.inference.test_node_answers import READY, Agent
 
-LOST = "WARNING what it left there is lost: "
+LOST = "WARNING not all that it left there came home: "
 
 
 class Failed(Agent):
