@@ -22,11 +22,10 @@ def waits(stack: str) -> bool:
     backward pass, or has done its part.
 
     Args:
-        stack: what faulthandler wrote, the innermost frame of each thread first; the main one last if none is current.
+        stack: what faulthandler wrote, the innermost frame of each thread first and the main thread last. The current
+            one may be any: a process that goes on after it was stopped is asked in whichever goes on first.
     """
-    _, found, thread = stack.partition("Current thread")
-    if not found:  # a process that goes on after it was stopped may be asked in a thread of no Python
-        _, found, thread = stack.rpartition("Thread 0x")
+    _, found, thread = stack.rpartition("hread 0x")
     lines = thread.splitlines()[1:] if found else []
     thread_lines = takewhile(lambda line: line.startswith("  "), lines)
     frames = [*thread_lines] or [""]

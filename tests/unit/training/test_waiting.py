@@ -136,9 +136,10 @@ def test_a_rank_is_told_to_be_before_or_after_its_exchanges_by_the_referees_own_
     assert waits(made.optimizer.stack), made.optimizer.stack
 
 
-def test_a_rank_that_was_stopped_shows_its_main_thread_last() -> None:
+@pytest.mark.parametrize("asked", ["Thread", "Current thread"])
+def test_a_rank_that_was_stopped_shows_its_main_thread_last(asked: str) -> None:
     """Whichever of its threads goes on first is asked, and may be one that Python doesn't know."""
-    other = 'Thread 0x1 (most recent call first):\n  File "/python/threading.py", line 5 in wait\n\n'
+    other = f'{asked} 0x1 (most recent call first):\n  File "/python/threading.py", line 5 in wait\n\n'
     main = 'Thread 0x2 (most recent call first):\n  File "/x/{}", line 7 in step\n'
     assert waits(other + main.format("torch/distributed/nn.py")) and not waits(other + main.format("case.py"))
 
