@@ -62,11 +62,11 @@ def test_a_rank_that_has_done_its_part_waits_on_any_device(hangs: str, waiting: 
 HERE = """Thread 0x1 (most recent call first):
   File "/python/threading.py", line 5 in synchronize
 
-Current thread 0x2 (most recent call first):
-{frames}
-
 Thread 0x3 (most recent call first):
   File "/house/proofmark/training/ranks/clock.py", line 5 in __exit__
+
+Current thread 0x2 (most recent call first):
+{frames}
 """
 OURS = "/house/proofmark/training/ranks"
 STACKS = {
