@@ -33,7 +33,7 @@ def training_of(folder: Path, profile: str = "embedded", timeout: float | None =
 def limit_of(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, timeout: float | None) -> float:
     """The seconds after which a run of a profile is ended."""
     limits: list[float] = []
-    handle = SimpleNamespace(stop=lambda: None, facts=dict, news=list)
+    handle = SimpleNamespace(stop=lambda: None, facts=dict, news=list, left="")
     monkeypatch.setattr(run, "submit", lambda *_: handle)
     monkeypatch.setattr(run, "follow", lambda _, spec, limit, *__: limits.append(limit) or {"status": "succeeded"})
     assert training_of(folder, profile, timeout)._round(1)
@@ -50,7 +50,8 @@ def test_what_is_left_of_an_interrupted_run_is_told(
 ) -> None:
     """Its verdict says only that it was interrupted. After a second interrupt its processes may still write."""
     lost = [{"node": None, "reason": "it may still run"}]
-    handle = SimpleNamespace(stop=stop, facts=lambda: {"lost": lost}, news=lambda: ["WARNING it may still run"])
+    news = ["WARNING it may still run"]
+    handle = SimpleNamespace(stop=stop, facts=lambda: {"lost": lost}, news=lambda: news, left="")
     monkeypatch.setattr(run, "submit", lambda *_: handle)
     monkeypatch.setattr(run, "follow", interrupt)
     training = training_of(tmp_path)
