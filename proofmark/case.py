@@ -44,7 +44,9 @@ class Loader(Protocol):
 class IdentifiedDataset(Protocol):
     """A dataset that can say what it is."""
 
-    identity: Identity
+    @property
+    def identity(self) -> Identity:
+        """Name, SHA-256 of the content, number of items."""
 
     def __len__(self) -> int: ...
 

@@ -22,7 +22,7 @@ from proofmark.verdict.stages import wrong_flops
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.case import Batch, Case, Loader
+    from proofmark.case import Batch, Case, IdentifiedDataset, Loader
     from proofmark.rules.config import EffectiveConfig
 
 SAMPLES = 2
@@ -52,6 +52,19 @@ def checked_data(data: object, maker: str, parts: Collection[str]) -> None:
     lacking = [part for part in parts if not hasattr(data, part)]
     if lacking:
         raise StepError(f"{maker}: returns {description(data)}; expected an object with {', '.join(parts)}")
+
+
+def checked_items(data: IdentifiedDataset, maker: str, what: str = "the data set") -> None:
+    """See that data has samples, and as many as its identity says: plans are made by one, and held to the other.
+
+    Raises:
+        StepError: it hasn't.
+    """
+    items, said = len(data), data.identity.items
+    if not items:
+        raise StepError(f"{maker}: {what} is empty; expected one sample at least")
+    if items != said:
+        raise StepError(f"{maker}: {what} has {items:,} samples, its identity says {said:,}; expected the same number")
 
 
 def first_batch(loader: Loader) -> Batch:

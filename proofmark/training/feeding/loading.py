@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from proofmark.errors import StepError, named
-from proofmark.measuring.rehearsal import checked_data
+from proofmark.measuring.rehearsal import checked_data, checked_items
 from proofmark.process.shared_memory.from_workers import share
 from proofmark.training.feeding.batches import GlobalBatches, Share
 
@@ -72,7 +72,7 @@ class Data:
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, ahead(config))
+        validation = RankLoader(made_data(case, config, "validation"), config.num_workers, ahead(config))
         return cls(Planned.of(case, config, rank, world, seed), validation)
 
 
@@ -100,13 +100,12 @@ class Planned:
         seed: int,
         data: TrainingData | None = None,
     ) -> Planned:
-        """The plan of a case's training, of its `data` where that is there already.
+        """The plan of a case's training, of its `data` where that was made already.
 
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        dataset = case.build_dataset(config, "train") if data is None else data
-        checked_data(dataset, "build_dataset", ("__len__", "__getitems__"))
+        dataset = made_data(case, config, "train") if data is None else data
         loader = RankLoader(dataset, config.num_workers, ahead(config))
         return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)
 
@@ -137,6 +136,18 @@ class Planned:
             steps = self.order.shares(each, self._rank, first if each == epoch else 0)
             shares = [share for step in steps for share in step]
             yield from zip(shares, self._loader.load([share.indices for share in shares], each), strict=True)
+
+
+def made_data(case: TrainingCase, config: EffectiveConfig, split: str) -> TrainingData:
+    """The data of a split, as the case makes it.
+
+    Raises:
+        StepError: it is not there, or not as expected.
+    """
+    data = case.build_dataset(config, split)
+    checked_data(data, "build_dataset", ("__len__", "__getitems__"))
+    checked_items(data, "build_dataset", f"the data set of '{split}'")
+    return data
 
 
 def plan_of(items: int, config: EffectiveConfig, world: int, seed: int) -> GlobalBatches:

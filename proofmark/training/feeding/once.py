@@ -93,12 +93,14 @@ def main() -> NoReturn:
 
 def _loaded(spec: TrainingSpec, split: str) -> Loaded:
     """Make a data set of the case's."""
+    from proofmark.training.feeding.loading import made_data
+
     made: Future[tuple[TrainingCase, TrainingData]] = Future()
     try:
         config = EffectiveConfig.from_dict(spec.config)
         log_from(config.host.log_level)
         case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-        made.set_result((case, case.build_dataset(config, split)))
+        made.set_result((case, made_data(case, config, split)))
     except BaseException as error:  # noqa: BLE001 (a case's code may raise anything; each rank is told)
         made.set_exception(error)
     return made.result

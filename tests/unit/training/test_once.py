@@ -65,6 +65,18 @@ class Unvalidated(Untrainable):
     missing = "validation"
 
 
+class Fewer(Sequences):
+    def __len__(self) -> int:
+        return ITEMS - 1
+
+
+class Miscounted(Tokens):
+    """Says of its data that there is more."""
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        return Fewer()
+
+
 class Node:
     """Ranks' ends of their feeders."""
 
@@ -145,6 +157,16 @@ def test_each_rank_is_told_why_there_is_no_data(tmp_path: Path, case: type[Untra
             _ = Fed(spoken, CONFIG, 2, 0), Requested(requests, 2)
     node.end()
     assert bool(node.feeders.data()) == (case is Unvalidated)
+
+
+def test_a_rank_is_told_that_data_is_not_as_large_as_it_says(tmp_path: Path) -> None:
+    node = Node(tmp_path, Miscounted, 1)
+    spoken, _ = node.sockets(0)
+    told = "^build_dataset: the data set of 'train' has 10 samples, its identity says 11;"
+    with pytest.raises(StepError, match=told):
+        Fed(spoken, CONFIG, 1, 0)
+    node.end()
+    assert not node.feeders.data()
 
 
 def test_a_feeder_that_is_killed_is_named_and_takes_no_other_along(tmp_path: Path) -> None:

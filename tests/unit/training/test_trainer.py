@@ -16,7 +16,7 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
 from proofmark.training.ranks.model.strategy import Place
-from tests.unit.training.tokens import WAYS, Sequences, Tokens, trained
+from tests.unit.training.tokens import ITEMS, WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
 
 YIELDED = (
@@ -101,6 +101,19 @@ class Mistaken(Tokens):
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
         return Longer() if split == self.wrong else Sequences()
+
+
+class Sized(Tokens):
+    """Data of one split that has so many samples."""
+
+    def __init__(self, wrong: str, items: int) -> None:
+        self.wrong, self.items = wrong, items
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        if split != self.wrong:
+            return Sequences()
+        kind = type("Few", (Sequences,), {"__len__": lambda data: self.items})
+        return kind()  # type: ignore[no-any-return]
 
 
 class Random(Tokens):
@@ -194,6 +207,14 @@ def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:
 
 TWO = "expected two numbers, sum and count"
 TENSORS = "expected a tensor or a tuple of tensors"
+SIZES: dict[str, tuple[Tokens, str]] = {
+    f"{items} of {split}": (Sized(split, items), f"^build_dataset: the data set of '{split}' {told}$")
+    for split in ("train", "validation")
+    for items, told in [
+        (0, "is empty; expected one sample at least"),
+        (ITEMS - 1, f"has {ITEMS - 1} samples, its identity says {ITEMS}; expected the same number"),
+    ]
+}
 
 
 @pytest.mark.parametrize(
@@ -205,13 +226,15 @@ TENSORS = "expected a tensor or a tuple of tensors"
         (Answered(lambda answer: {"logits": answer}), f"^create_model: the model returns a dict; {TENSORS}$"),
         (Mistaken("validation"), "^create_model: the model cannot take " + YIELDED.format(rows=2)),
         (Mistaken("train"), "^create_model: the model cannot take " + YIELDED.format(rows=1)),
+        *SIZES.values(),
     ],
-    ids=["text", "no score", "no answer", "a dict", "validation data", "training data"],
+    ids=["text", "no score", "no answer", "a dict", "validation data", "training data", *SIZES],
 )
 def test_a_wrong_method_is_named_before_training_begins(tmp_path: Path, case: Tokens, expected: str) -> None:
     with pytest.raises(StepError, match=expected):
         trained(tmp_path, HERE, case=case)
-    assert "evaluation" not in {event["event"] for event in read_events(tmp_path / "rank0.jsonl")}
+    log = tmp_path / "rank0.jsonl"
+    assert not log.exists() or "evaluation" not in {event["event"] for event in read_events(log)}
 
 
 def test_what_is_looked_at_before_leaves_chance_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
