@@ -168,13 +168,24 @@ def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         outputs, targets = _answered(model, batch)
     finally:
         model.eval()
-    loss = case.loss(outputs, targets)
+    loss = checked_loss(case.loss(outputs, targets))
+    if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):
+        raise StepError(f"loss: is {float(loss.detach())} before training begins")
+
+
+def checked_loss(loss: object) -> torch.Tensor:
+    """What a case's `loss` returned, if a model can be trained by it.
+
+    Raises:
+        StepError: it can't.
+    """
+    import torch
+
     if not isinstance(loss, torch.Tensor) or loss.dim():
         raise StepError(f"loss: returns {description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
         raise StepError("loss: does not depend on any weight that could be trained")
-    if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):
-        raise StepError(f"loss: is {float(loss.detach())} before training begins")
+    return loss
 
 
 def declared_and_counted(case: Case, config: EffectiveConfig, counted: float) -> None:
