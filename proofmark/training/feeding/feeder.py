@@ -23,6 +23,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, NoReturn
 
+from proofmark.errors import StepError
 from proofmark.process.lifetime import leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import words
@@ -33,6 +34,8 @@ from proofmark.training.spec import TrainingSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import torch
 
     from proofmark.case import Batch
     from proofmark.training.case import TrainingCase, TrainingData
@@ -168,7 +171,7 @@ class Feeder:
 
     def _lay(self, batch: Batch, samples: int, share: Share | None = None) -> None:
         inputs, targets = batch
-        each = self._case.tokens(inputs, targets) if share else None
+        each = _checked_tokens(self._case.tokens(inputs, targets), len(inputs[0]))  # of a sample that is looked at too
         while not self._shelf.has_room:
             self._wait()
         self._counts.lay(samples)
@@ -210,6 +213,23 @@ def feed(
         except Exception as error:  # noqa: BLE001 (of a worker that is killed torch tells at any time)
             tell(rank, error)
     leave(0)
+
+
+def _checked_tokens(each: object, samples: int) -> torch.Tensor | None:
+    """What a case's `tokens` returned for so many samples.
+
+    Raises:
+        StepError: it can't be added up.
+    """
+    import torch
+
+    if each is None or (isinstance(each, torch.Tensor) and each.shape == (samples,)):
+        return each
+    from proofmark.measuring.rehearsal import description
+
+    raise StepError(
+        f"tokens: returns {description(each)}; expected a tensor ({samples},), or None where there are none"
+    )
 
 
 def _listen(feeder: Feeder) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -138,6 +139,35 @@ def test_what_lies_ahead_is_shown_and_not_taken() -> None:
     assert [len(targets) for _, targets in kept] == [4, 4]
     pair.listened()
     assert pair.counts.samples == 8 <= pair.counts.laid <= 8 + 2 * 4
+
+
+class Odd(Tokens):
+    """Counts tokens in a way that a test says."""
+
+    def __init__(self, tokens: Any) -> None:
+        self._tokens = tokens
+
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> Any:
+        return self._tokens
+
+
+@pytest.mark.parametrize(
+    "tokens, told",
+    [
+        (6, "an int"),
+        ([6], r"a list of 1 \(an int\)"),
+        (torch.tensor(6), r"a tensor \(\)"),
+        (torch.ones(1, 6), r"a tensor \(1, 6\)"),
+        (torch.ones(2), r"a tensor \(2,\)"),
+    ],
+)
+def test_tokens_that_are_none_are_told_at_the_first_sample(tokens: Any, told: str) -> None:
+    pair = Pair(Odd(tokens))
+    pair.fed._say(bytes([words.SAMPLE]))
+    pair.fed._ring()
+    until(lambda: pair.raised, "the feeder's end")
+    (error,) = pair.raised
+    assert re.match(rf"tokens: returns {told}; expected a tensor \(1,\)", str(error)), error
 
 
 def test_a_sample_counts_for_nothing() -> None:
