@@ -61,9 +61,16 @@ class TensorData(BatchDataset):
         inputs: the model's inputs, each of shape (items, ...).
         targets: of shape (items, ...).
         origin: where the data comes from.
+
+    Raises:
+        StepError: they have not equally many items.
     """
 
     def __init__(self, name: str, inputs: Sequence[torch.Tensor], targets: torch.Tensor, origin: str) -> None:
+        lengths = [len(tensor) for tensor in inputs]
+        if set(lengths) - {len(targets)}:
+            found = ", ".join(map(str, lengths))
+            raise StepError(f"TensorData '{name}': inputs have {found} items, targets {len(targets)}; expected as many")
         self.inputs = list(inputs)
         self.targets = targets
         self.identity = Identity(name=name, sha256=_digest([*inputs, targets]), items=len(targets), origin=origin)
