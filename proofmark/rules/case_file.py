@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -203,12 +203,11 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
         raise MissingProfile([Problem(str(path), "profiles", what)])
     chosen = case.profiles[profile]
     problems: list[Problem] = []
-    shared = [(common, base.configurations), (path, case.configurations)]
-    settings = _settings([*shared, (path, chosen.configurations)], problems)
-    others = [
-        _settings([*shared, (path, each.configurations)], []) for each in case.profiles.values() if each != chosen
-    ]
-    parameters = _parameters(path, kind, base.parameters | case.parameters | chosen.parameters, problems)
+    shared = [_Placed(common, "", base), _Placed(path, "", case)]
+    layers = [*shared, _Placed(path, f"profiles.{profile}.", chosen)]
+    settings = _settings(layers, problems)
+    others = [_settings([*shared, _Placed(path, "", each)], []) for each in case.profiles.values() if each != chosen]
+    parameters = _parameters(layers, kind, problems)
     for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
         problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
     if problems or parameters is None:
@@ -246,29 +245,43 @@ def _read(model: type[LayerType], path: Path) -> LayerType:
         raise ConfigurationError(problems_of(error, str(path), model=model)) from None
 
 
-def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]) -> dict[str, Setting]:
+class _Placed(NamedTuple):
+    """A layer, and where it stands: its file, and what its keys begin with there."""
+
+    path: Path
+    within: str
+    layer: Layer
+
+
+def _settings(layers: list[_Placed], problems: list[Problem]) -> dict[str, Setting]:
     """Lay values over declarations: a mapping with `type` declares, anything else is a value."""
     settings: dict[str, Setting] = {}
-    for path, values in layers:
-        for key, value in values.items():
+    for path, within, layer in layers:
+        for key, value in layer.configurations.items():
+            place = f"{within}configurations.{key}"
             try:
                 if isinstance(value, Mapping) and "type" in value:
                     settings[key] = Setting.model_validate(value)
                 elif key not in settings:
                     what = f"is not declared{hint(str(key), settings)}; a new one is given as {{type: ..., value: ...}}"
-                    problems.append(Problem(str(path), f"configurations.{key}", what))
+                    problems.append(Problem(str(path), place, what))
                 else:
                     settings[key] = Setting.model_validate(settings[key].model_dump() | {"value": value})
             except ValidationError as error:
-                problems += problems_of(error, str(path), f"configurations.{key}", Setting)
+                problems += problems_of(error, str(path), place, Setting)
     return settings
 
 
-def _parameters(
-    path: Path, kind: type[Parameters], values: dict[str, Any], problems: list[Problem]
-) -> Parameters | None:
+def _parameters(layers: list[_Placed], kind: type[Parameters], problems: list[Problem]) -> Parameters | None:
+    """The last layer's values lie over the others'; a problem is told of the layer whose value it is."""
+    values = {key: value for each in layers for key, value in each.layer.parameters.items()}
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems += problems_of(error, str(path), "parameters", kind)
+        for found in problems_of(error, "", model=kind):
+            first = found.key.partition(".")[0]
+            # what is there nowhere is missing in the case's own file
+            its = next((each for each in reversed(layers) if first in each.layer.parameters), layers[1])
+            place = f"{its.within}parameters.{found.key}".removesuffix(".")
+            problems.append(Problem(str(its.path), place, found.what))
         return None

@@ -212,6 +212,21 @@ class TestCaseFile:
         assert case.parameters.flops == 2e6
         assert case.elsewhere["batch_size"] == ()
 
+    def test_a_setting_of_a_profile_is_told_with_its_place(self, tmp_path: Path) -> None:
+        text = CASE.replace("0.9}}", "0.9}, configurations: {batch_size: 0, colour: red}}")
+        with pytest.raises(ConfigurationError) as caught:
+            self.read(tmp_path, text)
+        keys = [problem.key for problem in caught.value.problems]
+        assert keys == [f"profiles.embedded.configurations.{key}" for key in ("batch_size", "colour")]
+
+    def test_what_is_wrong_in_the_common_base_is_told_of_it(self, tmp_path: Path) -> None:
+        common = written(tmp_path / "contract.yaml", COMMON.replace("seed: 0", "seed: none"))
+        path = written(tmp_path / "net.yaml", CASE)
+        with pytest.raises(ConfigurationError) as caught:
+            load_case_file(path, "inference", "embedded", common, InferenceParameters)
+        (problem,) = caught.value.problems
+        assert (problem.where, problem.key) == (str(common), "parameters.seed")
+
     def test_how_weights_are_trained_is_kept_as_it_is_given(self, tmp_path: Path) -> None:
         case = self.read(tmp_path, CASE.replace("flops:", f"training: {TRAINED}, flops:"))
         assert isinstance(case, CaseFile)
@@ -228,7 +243,9 @@ class TestCaseFile:
         "change, key, expected",
         [
             (("parameters:", "parametres:"), "parametres", "unknown key; did you mean 'parameters'?"),
-            (("target: 0.9", "target: high"), "parameters.target", "high"),
+            (("target: 0.9", "target: high"), "profiles.embedded.parameters.target", "high"),
+            (("target: 0.9", "target: 0.9, metric: 5"), "profiles.embedded.parameters.metric", "expected text"),
+            (("target: 0.9", "target: 0.9, flops: 1+1"), "profiles.embedded.parameters.flops", "product"),
             (("target: 0.9", "target: .nan"), "profiles.embedded.parameters.target", "finite"),
             (("metric: top1, ", ""), "parameters.metric", "missing"),
             (("2*1e6", "2+2"), "parameters.flops", "product"),
