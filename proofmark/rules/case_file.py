@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -22,7 +23,7 @@ from pydantic import (
 
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
-from proofmark.names import hint
+from proofmark.names import hint, meant
 from proofmark.rules.aims import JudgedBy
 from proofmark.rules.guide import Guide
 from proofmark.rules.published import Published
@@ -164,12 +165,23 @@ def numbers_of(case: type) -> Path:
     return module.with_name(module.stem.removeprefix("test_") + ".yaml")
 
 
+def _tests(path: Path) -> Path:
+    """The module of a case, beside its YAML."""
+    return path.with_name(f"test_{path.stem}.py")
+
+
 def read_case(path: Path) -> CaseLayer:
     """A case's YAML alone, without its suite's common base.
 
     Raises:
         ConfigurationError: with every problem in it.
     """
+    if not os.path.lexists(path):
+        nobodys = {each.stem: each.name for each in path.parent.glob("*.y*ml") if not _tests(each).exists()}
+        near = meant(path.stem, nobodys)
+        what = f"is not there; expected the numbers of {_tests(path).name}"
+        what += f"; did you mean '{nobodys[near]}'?" if near else ""
+        raise ConfigurationError([Problem(str(path), "", what)])
     return _read(CaseLayer, path)
 
 

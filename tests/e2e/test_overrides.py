@@ -108,7 +108,7 @@ def test_a_file_that_nobody_selects_does_not_matter(house: House) -> None:
 
 def test_case_without_yaml(house: House) -> None:
     house.case_yaml.unlink()
-    one_line_answer(house.run(), "tiny.yaml", "cannot be read")
+    one_line_answer(house.run(), "tiny.yaml: is not there; expected the numbers of test_tiny.py")
 
 
 def test_a_misnamed_file_is_refused_with_the_nearest_case(house: House) -> None:

@@ -227,6 +227,17 @@ class TestCaseFile:
         (problem,) = caught.value.problems
         assert (problem.where, problem.key) == (str(common), "parameters.seed")
 
+    def test_without_its_yaml_a_case_gets_no_other_ones(self, tmp_path: Path) -> None:
+        common, path = written(tmp_path / "contract.yaml", COMMON), tmp_path / "rent.yaml"
+        written(tmp_path / "resnet50.yaml", CASE)
+        test = written(tmp_path / "test_resnet50.py", "")
+        told = f"{path}: is not there; expected the numbers of test_rent.py"
+        for hint in ("", "; did you mean 'resnet50.yaml'?"):
+            with pytest.raises(ConfigurationError) as caught:
+                load_case_file(path, "inference", "embedded", common, InferenceParameters)
+            assert str(caught.value) == told + hint
+            test.unlink(missing_ok=True)
+
     def test_how_weights_are_trained_is_kept_as_it_is_given(self, tmp_path: Path) -> None:
         case = self.read(tmp_path, CASE.replace("flops:", f"training: {TRAINED}, flops:"))
         assert isinstance(case, CaseFile)
