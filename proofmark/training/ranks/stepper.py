@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from proofmark.errors import StepError
+from proofmark.literal import some
 from proofmark.training.ranks.communication import CommunicationMeter
-from proofmark.training.ranks.model.strategy import Place, exchange, on_device, prepare, summed
+from proofmark.training.ranks.model.own import without_gradient
+from proofmark.training.ranks.model.strategy import Place, exchange, on_device, prepare, summed, waits_for_all
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -43,7 +46,7 @@ class Stepper:
         self.model = prepare(adapter.convert_model(fresh.train(), config), config, place).train()
         self.communication, self._exchange = CommunicationMeter(self.model, place), exchange(self.model)
         self.optimizer = adapter.create_optimizer(case, self.model, config)
-        self.total_steps = total_steps
+        self.total_steps, self._begun = total_steps, False
         self._scheduler = case.create_scheduler(self.optimizer, config, total_steps)
         self._scaler = torch.amp.GradScaler(place.device.type, enabled=config.precision == "fp16")
 
@@ -70,12 +73,17 @@ class Stepper:
             batches: theirs.
             alive: called before each micro-batch but the first.
             recorder: is shown the gradients.
+
+        Raises:
+            StepError: the first one leaves parameters without a gradient, and another one can't be taken then.
         """
         losses = []
         for number, (batch, weight) in enumerate(zip(batches, self._weights(shares, batches), strict=True), 1):
             if number > 1:
                 alive()
             losses.append(self._micro_step(batch, weight, last=number == len(shares)))
+        if not self._begun:
+            self._see_all_gradients()
         if recorder is not None:
             recorder.hold(self.model, self._scaler.get_scale())
         self._scaler.step(self.optimizer)
@@ -107,6 +115,14 @@ class Stepper:
         with self.communication.exchange():
             (total,) = summed([sum(counts)], self._place)
         return [count * self._place.world / (total or math.nan) for count in counts]
+
+    def _see_all_gradients(self) -> None:
+        """See that the first step's exchange has come to its end: else the next one fails, in words of torch's."""
+        self._begun = True
+        if waits_for_all(self.model) and (lacking := without_gradient(self.model)):
+            what = "get no gradient, and with several processes all must"
+            how = "leave them out, or set their requires_grad to False"
+            raise StepError(f"create_model: {some(lacking, 4)} {what}; {how}")
 
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
         inputs, targets = on_device(batch, self._config, self._place)

@@ -16,6 +16,7 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
 from proofmark.training.ranks.model.strategy import Place
+from tests.unit.training.spare import Spare
 from tests.unit.training.tokens import ITEMS, LENGTH, WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
 
@@ -187,6 +188,16 @@ def test_ranks_weigh_by_known_tokens(whole: dict[str, torch.Tensor], tmp_path: P
         assert equal(load_file(tmp_path / way / "weights.safetensors"), whole), way
 
 
+def test_a_layer_that_is_not_used_is_named(tmp_path: Path) -> None:
+    """Alone a process trains with it; several can't."""
+    trained(tmp_path, HERE, case=Spare())
+    ran = ran_on(2, "tests.unit.training.spare", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    told = "create_model: 0.spare.weight, 0.spare.bias get no gradient, and with several processes all must; leave"
+    for rank in range(2):
+        assert (tmp_path / f"ended{rank}").read_text().startswith(told)
+
+
 def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tensor is gathered, then hashed, with a sign of life of the phase that is waited for longest."""
     phases = list[str]()
@@ -256,7 +267,10 @@ SIZES: dict[str, tuple[Tokens, str]] = {
         (Losing(lambda each: each.sum().detach()), "^loss: does not depend on any weight that could be trained$"),
         *SIZES.values(),
     ],
-    ids=["text", "no score", "no answer", "a dict", "validation data", "training data", "losses", "no loss", "a fixed loss", *SIZES],
+    ids=[
+        *("text", "no score", "no answer", "a dict", "validation data", "training data"),
+        *("losses", "no loss", "a fixed loss", *SIZES),
+    ],
 )
 def test_a_wrong_method_is_named_before_training_begins(tmp_path: Path, case: Tokens, expected: str) -> None:
     with pytest.raises(StepError, match=expected):

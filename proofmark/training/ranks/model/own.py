@@ -95,6 +95,11 @@ def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {_plain(name): p.grad.detach() for name, p in model.named_parameters() if p.grad is not None}
 
 
+def without_gradient(model: torch.nn.Module) -> list[str]:
+    """A model's parameters that are trained and have no gradient, by the names that the case gave them."""
+    return [_plain(name) for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+
+
 def named_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     """What an optimizer keeps of a model's parameters, as `name.key`: numbers and plain tensors, and nothing else."""
     names = {parameter: _plain(name) for name, parameter in model.named_parameters()}

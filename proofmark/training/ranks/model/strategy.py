@@ -90,6 +90,12 @@ def exchange(model: torch.nn.Module) -> Callable[[bool], AbstractContextManager[
     return lambda last: nullcontext()
 
 
+def waits_for_all(model: torch.nn.Module) -> bool:
+    """Whether its next forward pass fails where a parameter got no gradient in a step."""
+    inner = getattr(model, "_orig_mod", model)
+    return isinstance(inner, DistributedDataParallel) and not inner.find_unused_parameters
+
+
 def summed(values: list[float], place: Place) -> list[float]:
     """Each value's sum over the ranks."""
     if place.world == 1:
