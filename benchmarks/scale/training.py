@@ -20,8 +20,8 @@ from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.scale import Scale
-from proofmark.training.case import TrainingParameters
-from proofmark.training.run import PACKAGES, ScaleRun, TrainingOptions
+from proofmark.training.case import TrainingCase, TrainingParameters
+from proofmark.training.run import ScaleRun, TrainingOptions
 from proofmark.vendor.registry import find_vendor
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,8 @@ def launcher_on(nodes: Nodes, cluster: Cluster, controller: Controller) -> Clust
     """A launcher to nodes, by one controller."""
     code = CodeTree.of(ROOT, ("proofmark", "vendors"))
     return ClusterLauncher(
-        HostSetup(nodes, cluster, code, PACKAGES, DescribeRequest("cpu", "fp32", "", None, False)), controller
+        HostSetup(nodes, cluster, code, TrainingCase.packages, DescribeRequest("cpu", "fp32", "", None, False)),
+        controller,
     )
 
 
@@ -68,7 +69,8 @@ def training_on(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRu
     )
     resolution = resolve(file, "cpu", [])
     vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
-    return ScaleRun(resolution, scale, vendor, ("", ""), run_dir, launcher, options, lambda report: None)
+    packages = TrainingCase.packages
+    return ScaleRun(resolution, scale, vendor, ("", ""), run_dir, launcher, options, lambda report: None, packages)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

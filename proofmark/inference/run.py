@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import StepError
-from proofmark.inference.case import InferenceCase
 from proofmark.inference.case_log import CaseLog
 from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
 from proofmark.inference.node.remote import RemoteProcesses
@@ -36,8 +35,6 @@ from proofmark.vendor.registry import FoundVendor
 IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "proofmark.inference.steps.pipeline")
 """What every case's process imports."""
 
-PACKAGES = InferenceCase.packages
-
 
 class CaseRun(Run[RunRecord]):
     """Runs the steps that are asked for, in order, once; `finish` turns what happened into a record."""
@@ -54,8 +51,14 @@ class CaseRun(Run[RunRecord]):
         on_progress: Progress,
         launcher: Launcher | None,
         imports: Sequence[str],
+        packages: Sequence[str],
     ) -> None:
-        """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
+        """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`.
+
+        Args:
+            imports: what the case's process imports.
+            packages: those whose versions the record has, beside the compiler's.
+        """
         self.config = options.with_vouched_onnx(resolution.config)
         self.run_dir = run_dir
         self.record: RunRecord | None = None
@@ -66,7 +69,7 @@ class CaseRun(Run[RunRecord]):
         self._device = device
         self._options = options
         self._on_progress = on_progress
-        self._imports = imports
+        self._imports, self._packages = imports, packages
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._launcher = launcher
         self._processes: CaseProcesses | None = None
@@ -267,7 +270,7 @@ class CaseRun(Run[RunRecord]):
     def _facts(self) -> dict[str, Any]:
         compiler = self.config.compiler
         declared = self._found.vendor.compilers.get(compiler) if compiler else None
-        packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
+        packages = [*self._packages, *([declared.package] if declared and declared.package else [])]
         return {
             **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages),
             "policy": self._options.policy.model_dump(mode="json"),

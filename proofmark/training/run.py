@@ -18,7 +18,6 @@ from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
-from proofmark.training.case import TrainingCase
 from proofmark.training.job import follow, submit
 from proofmark.training.logged_run import LoggedRun
 from proofmark.training.logs.collect import collect
@@ -28,8 +27,6 @@ from proofmark.training.outcome.kept import last_finished, of_training
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.registry import FoundVendor
-
-PACKAGES = TrainingCase.packages
 
 TIMEOUT, STANDARD_TIMEOUT = 86400.0, 30 * 86400.0
 """Seconds that a run may take where the user doesn't say: the published size takes days on one device, and weeks."""
@@ -110,9 +107,10 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         launcher: Launcher,
         options: TrainingOptions,
         on_progress: Progress,
+        packages: Sequence[str],
         imports: Sequence[str] = (),
     ) -> None:
-        super().__init__(run_dir, found, resolution, PACKAGES, options.policy)
+        super().__init__(run_dir, found, resolution, packages, options.policy)
         self._scale, self._case = scale, case
         self._launcher, self._options, self._on_progress, self._imports = launcher, options, on_progress, imports
 
