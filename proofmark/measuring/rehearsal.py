@@ -206,7 +206,11 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
     inputs, targets = [tensor[:SAMPLES] for tensor in batch[0]], batch[1][:SAMPLES]
     with taking(inputs, "build_dataloader", "worker.log"):
         output = model(*inputs)
-    return [output] if isinstance(output, torch.Tensor) else list(output), targets
+    outputs = [output] if isinstance(output, torch.Tensor) else output
+    if not isinstance(outputs, tuple | list):  # a mapping would be walked by its keys
+        expected = "a tensor or a tuple of tensors"
+        raise StepError(f"create_model: the model returns {description(output)}; expected {expected}")
+    return list(outputs), targets
 
 
 @contextmanager

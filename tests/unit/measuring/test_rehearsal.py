@@ -183,7 +183,10 @@ WRONG = {
         answering(lambda y: y.argmax(1)),
         "the model returns whole numbers only; expected a floating-point answer beside them",
     ),
-    "an answer by name": (answering(lambda y: {"logits": y}), "create_model: asked for 2 samples"),
+    "an answer by name": (
+        answering(lambda y: {"logits": y}),
+        "create_model: the model returns a dict; expected a tensor or a tuple of tensors",
+    ),
     "a score alone": (scoring(1.0), "evaluator: returns a float; expected two numbers, sum and count"),
     "three scores": (scoring((1, 2, 3)), "evaluator: returns a tuple of 3"),
     "scores of each": (scoring((torch.ones(2), 2.0)), "evaluator: returns a tuple of 2 (a tensor (2,), a float)"),
