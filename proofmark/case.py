@@ -109,10 +109,18 @@ class Case(ABC):
         return Mean(self.evaluator)
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
-        """What training minimises: cross entropy over the last dimension. Targets of -100 don't count."""
+        """What training minimises: cross entropy over the last dimension. Targets of -100 don't count.
+
+        Raises:
+            StepError: cross entropy can't take them.
+        """
         import torch.nn.functional as functional
 
         logits = outputs[0]
+        if targets.is_floating_point() or not logits.dim() or targets.numel() * logits.shape[-1] != logits.numel():
+            found = f"outputs {tuple(logits.shape)} and targets {tuple(targets.shape)} of {targets.dtype}"
+            expected = "outputs (..., classes) and a whole number for each row; for another loss override `loss`"
+            raise StepError(f"loss: cross entropy cannot take {found}; expected {expected}")
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
 
     def loss_weight(self, targets: torch.Tensor) -> float:

@@ -201,6 +201,14 @@ WRONG = {
     "values of each": (judging(lambda: Answering(torch.ones(2))), "metric Answering: metric is a Tensor of shape (2,)"),
     "no update": (judging(lambda: Answering("update")), "metric Answering: update raises RuntimeError: no such class"),
     "no loss": (Breaks(), "RuntimeError: no loss today"),
+    "numbers in the place of classes": (
+        loading(([POINTS], KINDS.float())),
+        "loss: cross entropy cannot take outputs (2, 2) and targets (2,) of torch.float32; expected outputs (..., cl",
+    ),
+    "more rows than targets": (
+        answering(lambda y: y.unsqueeze(2).repeat(1, 1, 2)),
+        "loss: cross entropy cannot take outputs (2, 2, 2) and targets (2,) of torch.int64; expected",
+    ),
     "a loss of each": (losing(lambda y: y.sum(1)), "loss: returns a tensor (2,); expected a tensor without dimensions"),
     "a loss as a number": (losing(lambda y: 1.0), "loss: returns a float; expected a tensor"),
     "a loss of nothing": (losing(lambda y: y.detach().sum()), "loss: does not depend on any weight"),
