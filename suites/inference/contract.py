@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fixtures.cases.contracts import audited, fail, fail_if, recorded, require_pass, require_speed, skip
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.outcome.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord, Score
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
 from proofmark.rules.aims import wrong_side
@@ -29,11 +29,7 @@ class InferenceContract(InferenceCase):
     def test_framework_accuracy(self, framework_validation: dict[str, Any], case_run: CaseRun) -> None:
         """The framework reaches the target in float32."""
         _done(framework_validation)
-        missed = [
-            f"{each.metric} {each.framework_fp32} is {wrong_side(each.better)} the target {each.target}"
-            for each in case_run.so_far().accuracy.scores
-            if each.target is not None and (each.framework_fp32 is None or not each.aim.reached(each.framework_fp32))
-        ]
+        missed = [*filter(None, map(_missed, case_run.so_far().accuracy.scores))]
         if missed:
             fail(*missed)
 
@@ -74,6 +70,16 @@ class InferenceContract(InferenceCase):
         if kind is VerdictKind.FAIL_LEGALITY:
             fail(f"{kind}: test_overrides_legal says why")
         require_pass(run_record)
+
+
+def _missed(score: Score) -> str | None:
+    """How the framework misses a target; None where it doesn't, or where there is none."""
+    found = score.framework_fp32
+    if score.target is None or (found is not None and score.aim.reached(found)):
+        return None
+    if found is None:
+        return f"{score.metric} is not a finite number; expected one, to be held to the target {score.target}"
+    return f"{score.metric} {found} is {wrong_side(score.better)} the target {score.target}"
 
 
 def _done(outcome: dict[str, Any]) -> None:

@@ -84,6 +84,15 @@ def test_an_engine_is_held_to_each(house: House) -> None:
     assert absent.code == 17 and lacks_absent in absent.output
 
 
+def test_a_value_that_is_no_number_is_on_no_side_of_a_target(house: House) -> None:
+    judged(house, "inference")
+    module = house.root / "suites" / "inference" / "test_tiny.py"
+    module.write_text(module.read_text().replace('"bleu": self.bleu.compute()', '"bleu": float("nan")'))
+    ran = house.run("-k", "framework_accuracy")
+    assert "bleu is not a finite number; expected one, to be held to the target 0.9" in ran.output, ran.output
+    assert "None is" not in ran.output
+
+
 def test_a_training_reaches_each(house: House) -> None:
     judged(house, "training", VALUES.replace("-0.02", "-0.01"))
     ran = house.run("--scale", "1x2", vendor="cpu", suite="training")
