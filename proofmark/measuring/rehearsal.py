@@ -14,7 +14,7 @@ from proofmark.errors import StepError, named
 from proofmark.literal import short
 from proofmark.measuring.window import check_outputs
 from proofmark.metric import Mean, Scoring
-from proofmark.record.parts import Flops
+from proofmark.record.parts import Flops, Identity
 from proofmark.rules.case_file import numbers_of
 from proofmark.rules.yaml.strict import load_mapping
 from proofmark.verdict.stages import wrong_flops
@@ -51,7 +51,21 @@ def checked_data(data: object, maker: str, parts: Collection[str]) -> None:
     """
     lacking = [part for part in parts if not hasattr(data, part)]
     if lacking:
-        raise StepError(f"{maker}: returns {description(data)}; expected an object with {', '.join(parts)}")
+        without = f" without {', '.join(lacking)}" if len(lacking) < len(parts) else ""
+        raise StepError(f"{maker}: returns {description(data)}{without}; expected an object with {', '.join(parts)}")
+
+
+def checked_identity(data: object, maker: str) -> None:
+    """See that data says what it is.
+
+    Raises:
+        StepError: it doesn't, or not of how many samples it is.
+    """
+    identity = getattr(data, "identity", None)
+    if not isinstance(identity, Identity) or identity.items is None:
+        found = "no `identity`" if identity is None else f"{description(identity)} as its `identity`"
+        expected = "a proofmark.record.parts.Identity of name, sha256 and items"
+        raise StepError(f"{maker}: the data set, {description(data)}, has {found}; expected {expected}")
 
 
 def checked_items(data: IdentifiedDataset, maker: str, what: str = "the data set") -> None:
@@ -76,7 +90,7 @@ def first_batch(loader: Loader) -> Batch:
     import torch
 
     batch = next(iter(loader), None)
-    if batch is None or not len(loader.dataset):
+    if batch is None:
         raise StepError("build_dataloader: the data set is empty; expected one sample at least")
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
         raise StepError(f"build_dataloader: a batch is {description(batch)}; expected (inputs, targets)")

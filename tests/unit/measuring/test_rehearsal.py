@@ -16,6 +16,7 @@ from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps import pipeline, weights
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.record.events.log import EventLog, read_events
+from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler
@@ -99,11 +100,11 @@ def answering(output: Any) -> Net:
     return Strange()
 
 
-def loading(batch: Any) -> Net:
-    """A case whose loader yields this."""
+def loading(batch: Any, data: Any = None) -> Net:
+    """A case whose loader yields this, of such data."""
 
     class Data(list[Any]):
-        dataset = Points()
+        dataset = Points() if data is None else data
 
     class Strange(Net):
         def build_dataloader(self, config: Any, split: str = "validation") -> Any:
@@ -151,13 +152,20 @@ def losing(loss: Any) -> Net:
     return Strange()
 
 
-def forgetting(method: str) -> Net:
-    """A case of which one method returns nothing."""
+def named_data(identity: Any) -> Points:
+    """Forty points that say this of themselves."""
+    points = Points()
+    points.identity = identity
+    return points
+
+
+def forgetting(method: str, returns: Any = None) -> Net:
+    """A case of which one method returns nothing, or this."""
 
     class Strange(Net):
         pass
 
-    setattr(Strange, method, lambda self, config, split="validation": None)
+    setattr(Strange, method, lambda self, config, split="validation": returns)
     return Strange()
 
 
@@ -168,6 +176,23 @@ WRONG = {
     "no loader": (
         forgetting("build_dataloader"),
         "build_dataloader: returns None; expected an object with dataset, __len__, __iter__",
+    ),
+    "data alone": (
+        forgetting("build_dataloader", []),
+        "build_dataloader: returns a list of 0 without dataset; expected an object with dataset, __len__, __iter__",
+    ),
+    "nameless data": (
+        loading(([POINTS], KINDS), [1]),
+        "build_dataloader: the data set, a list of 1 (an int), has no `identity`; expected a proofmark.record.parts.Id",
+    ),
+    "data by its name alone": (loading(([POINTS], KINDS), named_data("points")), "has a str as its `identity`; expec"),
+    "data of no length": (
+        loading(([POINTS], KINDS), named_data(Identity(name="points", sha256="0" * 64))),
+        "has an Identity as its `identity`; expected a proofmark.record.parts.Identity of name, sha256 and items",
+    ),
+    "data of another length": (
+        loading(([POINTS], KINDS), named_data(Identity(name="points", sha256="0" * 64, items=1900))),
+        "build_dataloader: the data set has 40 samples, its identity says 1,900; expected the same number",
     ),
     "a batch that is none": (loading(POINTS), "build_dataloader: a batch is a tensor (8, 2); expected (inputs,"),
     "inputs without a list": (loading((POINTS, KINDS)), "build_dataloader: inputs are a tensor (8, 2); expected a lis"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from proofmark.errors import StepError
-from proofmark.training.feeding.loading import RankLoader
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.feeding.loading import Planned, RankLoader
 from tests.unit.training.tokens import Sequences
 
 if TYPE_CHECKING:
@@ -46,3 +48,14 @@ def test_what_a_data_set_says_of_its_failure_is_heard(data: Sequences, said: str
     with pytest.raises(StepError) as raised:
         list(RankLoader(data, workers).load([[0, 1]]))
     assert str(raised.value) == said
+
+
+class Nameless(Sequences):
+    identity: Any = None
+
+
+def test_data_that_does_not_say_what_it_is_is_told_of_its_method() -> None:
+    case: Any = SimpleNamespace(build_dataset=lambda config, split: Nameless())
+    config = EffectiveConfig("training", "tokens", "embedded", "acme", {}, {"num_workers": 0})
+    with pytest.raises(StepError, match="^build_dataset: the data set, a Nameless, has no `identity`; expected a pro"):
+        Planned.of(case, config, 0, 1, 0)
