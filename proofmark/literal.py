@@ -58,5 +58,5 @@ def short(path: Path, seen_from: Path | None = None) -> Path:
 
 
 def plural(item: str) -> str:
-    """What several of a case's items are called: image gives images."""
-    return item if item.endswith("s") else f"{item}s"
+    """What several of a case's items are called: image gives images. In scripts without this ending they are as one."""
+    return f"{item}s" if item[-1:].isascii() and not item.endswith("s") else item

@@ -169,7 +169,7 @@ def test_units():
         "0",
         "123",
     ]
-    assert text.plural("image") == text.plural("images") == "images"
+    assert text.plural("image") == text.plural("images") == "images" and text.plural("套") == "套"
     assert text.literal(None) == "null" and text.literal("null") == '"null"'
     assert text.printable("a\x1b[31mb\n c\td") == "a\\x1b[31mb  c d"
 
