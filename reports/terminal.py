@@ -16,7 +16,7 @@ from reports.content.provenance import override_level, override_line
 from reports.content.view import Shown, View, explained, with_other_name
 
 WIDTH = 80
-_LABEL, _WIDEST = 24, 32
+_LABEL, _WIDEST, _GAP = 24, 32, "  "
 AS_ABOVE = "as above"
 MANY = 3
 """Figures in a row without a value that have one line, where they have one reason."""
@@ -50,7 +50,7 @@ def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
     yield _rule(f"{view.name}, profile {view.record.profile}", width)
     known = view.record.variant
     rows = [*_envelope(view.record), *((label, value) for label, value in _rows(view) if label not in known)]
-    column = max(_LABEL, min(_WIDEST, 1 + max(len(label) for label, _ in rows)))
+    column = max(_LABEL, min(_WIDEST, len(_GAP) + max(len(label) for label, _ in rows)))
     for label, value in _missing_together(rows):
         yield from _wrapped(label, value, column, width)
     for entry in view.record.overrides:
@@ -119,7 +119,8 @@ def _rule(title: str, width: int) -> str:
 
 def _wrapped(label: str, value: str, indent: int, width: int) -> list[str]:
     """`label`, then `value` from column `indent` on, wrapped and free of control characters."""
-    head = f"{text.printable(label):<{indent - 1}} "
+    name = text.printable(label)
+    head = name.ljust(indent) if len(name) < indent else name + _GAP
     body = text.printable(value) or text.MISSING
     hanging = " " * indent
     return textwrap.wrap(body, width, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

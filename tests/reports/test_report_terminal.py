@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from proofmark.inference.outcome.record import Score
 from proofmark.rules.legality import Override
 from proofmark.training.outcome.record import Confirmation
 from reports.terminal import WIDTH, explanations, summary_lines
@@ -34,8 +35,15 @@ def test_values_stand_in_one_column_where_a_name_is_long():
     asked_too = make_run(confirmation=Confirmation(samples=10, metric=0.9, seconds=1.0))
     lines = summary_lines([make_training(asked_too)], 120)
     rows = lines[1 : lines.index("VERDICT PASS")]
-    column = len("seed 0, the case's own model ")
-    assert all(row[column - 1] == " " != row[column] for row in rows), "\n".join(rows)
+    column = len("seed 0, the case's own model  ")
+    assert all(row[column - 2 : column] == "  " and row[column] != " " for row in rows), "\n".join(rows)
+
+
+def test_a_name_too_long_for_its_column_stands_apart_from_its_value(make_record):
+    others = (Score(metric="calibration_error", target=0.1, better="lower", framework_fp32=0.05, engine=0.05),)
+    accuracy = make_record().accuracy.model_copy(update={"others": others})
+    lines = summary_lines([make_record(accuracy=accuracy)])
+    assert any(line.startswith("target, engine, calibration_error  cal") for line in lines), "\n".join(lines)
 
 
 def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
