@@ -21,10 +21,12 @@ from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps.embedded import train
+from proofmark.literal import short
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey
 from proofmark.record.parts import Identity
+from proofmark.rules.case_file import numbers_of
 
 if TYPE_CHECKING:
     import torch
@@ -72,7 +74,9 @@ def embedded_weights(
     from safetensors.torch import load
 
     if "training" not in config.parameters:
-        raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
+        where = f"{short(numbers_of(type(case)))}: profiles.{config.profile}.parameters.training"
+        shape = "{epochs: 30, batch_size: 64, learning_rate: 1.0e-2}"
+        raise StepError(f"{where}: missing, so there are no weights; expected a recipe such as {shape}, or --weights")
     seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
     config = replace(config, parameters=seen)
     entry = cached_weights(config).with_suffix("")
