@@ -20,9 +20,9 @@ def files_of(page: str) -> dict[str, str]:
     return dict(re.findall(r"^## [^\n]*`([^`\n]+/[^`\n]+)`\n.*?^```\w+\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
 
 
-def commands_of(page: str) -> list[list[str]]:
-    """The options of every pytest command that a page prints."""
-    found = re.findall(r"^    \.venv/bin/python -m pytest suites/inference (.*?)(?:  +#.*)?$", page, re.MULTILINE)
+def commands_of(page: str, suite: str = "inference") -> list[list[str]]:
+    """The options of every pytest command of a suite's that a page prints."""
+    found = re.findall(rf"^    \.venv/bin/python -m pytest suites/{suite} (.*?)(?:  +#.*)?$", page, re.MULTILINE)
     return [shlex.split(options) for options in found]
 
 
@@ -38,8 +38,9 @@ def clone(house: House) -> House:
 
 
 def test_a_case_authors_first_day(clone: House) -> None:
-    assert set(files_of(CASE_PAGE)) == {"suites/inference/mlp.yaml", "suites/inference/test_mlp.py"}
-    assert len((clone.root / "suites/inference/test_mlp.py").read_text().splitlines()) <= 60
+    suites, names = ("inference", "training"), ("mlp.yaml", "test_mlp.py")
+    assert {*files_of(CASE_PAGE)} == {f"suites/{suite}/{name}" for suite in suites for name in names}
+    assert all(len(text.splitlines()) <= 60 for text in files_of(CASE_PAGE).values())
     ran = [clone.run(*options, vendor="cpu") for options in commands_of(CASE_PAGE)]
     assert [each.code for each in ran] == [0, 16, 16, 16], [each.output for each in ran]
     assert "VERDICT PASS" in ran[0].output
@@ -47,6 +48,12 @@ def test_a_case_authors_first_day(clone: House) -> None:
     yaml.write_text(yaml.read_text().replace("target: 0.93", "target: 0.999"))
     failed = clone.run("-k", "mlp", vendor="cpu")
     assert failed.code == 14 and "withheld: FAIL_ACCURACY" in failed.output
+
+
+def test_a_case_authors_first_training(clone: House) -> None:
+    (options,) = commands_of(CASE_PAGE, "training")
+    ran = clone.run(*options, vendor="cpu", suite="training")
+    assert ran.code == 0 and "VERDICT PASS" in ran.output, ran.output
 
 
 def test_a_vendors_first_day(clone: House) -> None:
