@@ -93,7 +93,9 @@ def exchange(model: torch.nn.Module) -> Callable[[bool], AbstractContextManager[
 def waits_for_all(model: torch.nn.Module) -> bool:
     """Whether its next forward pass fails where a parameter got no gradient in a step."""
     inner = getattr(model, "_orig_mod", model)
-    return isinstance(inner, DistributedDataParallel) and not inner.find_unused_parameters
+    if not isinstance(inner, DistributedDataParallel):
+        return False
+    return not inner.find_unused_parameters and not inner.static_graph
 
 
 def summed(values: list[float], place: Place) -> list[float]:
