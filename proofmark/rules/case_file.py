@@ -107,7 +107,7 @@ class Parameters(JudgedBy):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     seed: int = Field(ge=0)
-    flops: float = Field(ge=0, description="floating-point operations per item, a multiply-add counted as two")
+    flops: float = Field(gt=0, description="floating-point operations per item, a multiply-add counted as two")
     item: str = Field(min_length=1, description="what one sample is called: image, sequence")
     max_noise: float = Field(
         NOISE, gt=0, allow_inf_nan=False, description="how far rates may scatter, as a share, before they say nothing"

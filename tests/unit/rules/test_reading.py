@@ -260,6 +260,7 @@ class TestCaseFile:
             (("target: 0.9", "target: .nan"), "profiles.embedded.parameters.target", "finite"),
             (("metric: top1, ", ""), "parameters.metric", "missing"),
             (("2*1e6", "2+2"), "parameters.flops", "product"),
+            (("2*1e6", "0"), "parameters.flops", "expected greater than 0, found 0"),
             (("target: 0.9", "targt: 0.9"), "parameters.target", "missing; did you mean it by 'targt'?"),
             (("target: 0.9", "dataset: digits"), "parameters.target", "is required and missing"),
             (
