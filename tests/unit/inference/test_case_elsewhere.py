@@ -60,6 +60,7 @@ def test_only_what_was_there_can_be_lost(
         on_progress=told.append,
         launcher=cast(Launcher, Failed()),
         imports=(),
+        packages=(),
     )
     assert (run.begin()["status"] == "done") == lost
     record = run.finish()

@@ -44,6 +44,7 @@ def test_a_recorded_step_is_taken_as_any_other(fused: bool) -> None:
         torch.manual_seed(0)
         made: Any = object.__new__(Stepper)
         made.model = torch.nn.Linear(4, 1).to(dtype)
+        made._begun = True
         made.optimizer = torch.optim.AdamW(made.model.parameters(), lr=0.1, fused=fused)
         made._scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
         made._scheduler = torch.optim.lr_scheduler.ConstantLR(made.optimizer)

@@ -122,6 +122,7 @@ def test_a_rank_is_told_to_be_before_or_after_its_exchanges_by_the_referees_own_
     made: Any = object.__new__(Stepper)
     model = Dumping(1, 1)
     made.model, made.optimizer = model, DumpingOptimizer(model.parameters(), lr=0.1)
+    made._begun = True
     made._scheduler, made._scaler = SimpleNamespace(step=lambda: None), torch.amp.GradScaler("cpu", enabled=False)
     made._place, made._config = Place(0, 0, 1, torch.device("cpu")), SimpleNamespace(channels_last=False)
     made.communication, made._exchange = CommunicationMeter(model, made._place), exchange(model)
