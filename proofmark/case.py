@@ -61,10 +61,16 @@ class Case(ABC):
     parameters_type: ClassVar[type[Parameters]]
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """Those that its processes need, whose versions are recorded."""
+    """Those that its processes need, whose versions are recorded beside those of its suite's."""
 
     imports: ClassVar[tuple[str, ...]] = ()
     """Large modules that it will import, torch aside: cases of a session that name the same pay for it once."""
+
+    @classmethod
+    def recorded_packages(cls) -> tuple[str, ...]:
+        """Its own, and those of all cases of its suite."""
+        named = [name for each in reversed(cls.__mro__) for name in vars(each).get("packages", ())]
+        return tuple(dict.fromkeys(named))
 
     @classmethod
     def imported(cls) -> tuple[str, ...]:

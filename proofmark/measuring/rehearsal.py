@@ -62,7 +62,7 @@ def checked_identity(data: object, maker: str) -> None:
         StepError: it doesn't, or not of how many samples it is.
     """
     identity = getattr(data, "identity", None)
-    if not isinstance(identity, Identity) or identity.items is None:
+    if not isinstance(identity, Identity) or (identity.items is None and hasattr(data, "__len__")):
         found = "no `identity`" if identity is None else f"{description(identity)} as its `identity`"
         expected = "a proofmark.record.parts.Identity of name, sha256 and items"
         raise StepError(f"{maker}: the data set, {description(data)}, has {found}; expected {expected}")
@@ -74,6 +74,8 @@ def checked_items(data: IdentifiedDataset, maker: str, what: str = "the data set
     Raises:
         StepError: it hasn't.
     """
+    if not hasattr(data, "__len__"):  # what is streamed is counted as it comes
+        return
     items, said = len(data), data.identity.items
     if not items:
         raise StepError(f"{maker}: {what} is empty; expected one sample at least")
@@ -187,18 +189,18 @@ def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         raise StepError(f"loss: is {float(loss.detach())} before training begins")
 
 
-def checked_loss(loss: object) -> torch.Tensor:
-    """What a case's `loss` returned, if a model can be trained by it.
+def checked_loss(loss: object, method: str = "loss") -> torch.Tensor:
+    """What a case's `loss`, or another method of its, returned, if a model can be trained by it.
 
     Raises:
         StepError: it can't.
     """
     import torch
 
-    if not isinstance(loss, torch.Tensor) or loss.dim():
-        raise StepError(f"loss: returns {description(loss)}; expected a tensor without dimensions")
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise StepError(f"{method}: returns {description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
-        raise StepError("loss: does not depend on any weight that could be trained")
+        raise StepError(f"{method}: does not depend on any weight that could be trained")
     return loss
 
 

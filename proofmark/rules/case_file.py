@@ -170,14 +170,15 @@ def _tests(path: Path) -> Path:
     return path.with_name(f"test_{path.stem}.py")
 
 
-def read_case(path: Path) -> CaseLayer:
-    """A case's YAML alone, without its suite's common base.
+def read_case(path: Path, common: Path | None = None) -> CaseLayer:
+    """A case's YAML alone, without its suite's common base, which is no case's.
 
     Raises:
         ConfigurationError: with every problem in it.
     """
     if not os.path.lexists(path):
-        nobodys = {each.stem: each.name for each in path.parent.glob("*.y*ml") if not _tests(each).exists()}
+        others = [each for each in path.parent.glob("*.y*ml") if each != common]
+        nobodys = {each.stem: each.name for each in others if not _tests(each).exists()}
         near = meant(path.stem, nobodys)
         what = f"is not there; expected the numbers of {_tests(path).name}"
         what += f"; did you mean '{nobodys[near]}'?" if near else ""
@@ -209,7 +210,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
         ConfigurationError: with every problem found in the two files.
     """
     base = _read(Layer, common)
-    case = read_case(path)
+    case = read_case(path, common)
     if profile not in case.profiles:
         what = f"has no profile '{profile}'; it has {', '.join(sorted(case.profiles))}"
         raise MissingProfile([Problem(str(path), "profiles", what)])

@@ -171,7 +171,8 @@ class Feeder:
 
     def _lay(self, batch: Batch, samples: int, share: Share | None = None) -> None:
         inputs, targets = batch
-        each = _checked_tokens(self._case.tokens(inputs, targets), len(inputs[0]))  # of a sample that is looked at too
+        items = len(share.indices) if share else 1  # of a sample that is looked at too
+        each = _checked_tokens(self._case.tokens(inputs, targets), items)
         while not self._shelf.has_room:
             self._wait()
         self._counts.lay(samples)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from proofmark.measuring.precision import count_flops
 from proofmark.measuring.rehearsal import declared_and_counted, taking
-from proofmark.training.ranks.model.rehearsal import MAKER, rehearse_evaluation, rehearse_loss
+from proofmark.training.ranks.model.rehearsal import MAKER, rehearse_evaluation
 
 if TYPE_CHECKING:
     import torch
@@ -69,10 +69,8 @@ class Target(Goal):
         self._until_converged = until_converged
 
     def rehearse(self, training: Trainer, model: torch.nn.Module) -> None:
-        """An evaluation of two samples; on rank 0, a loss."""
+        """An evaluation of two samples."""
         rehearse_evaluation(training.case, training.config, model, training.data.validation, training.place)
-        if training.place.rank == 0:
-            rehearse_loss(training.case, model, training.data.train.sample(), training.place)
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
         """Count one sample's step: three forward passes' worth, the backward pass counted as two."""

@@ -12,14 +12,15 @@ import torch
 
 from proofmark.errors import StepError
 from proofmark.literal import some
+from proofmark.measuring.rehearsal import checked_loss
+from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.model.own import without_gradient
-from proofmark.training.ranks.model.strategy import Place, exchange, on_device, prepare, summed, waits_for_all
+from proofmark.training.ranks.model.strategy import Place, awaited, exchange, on_device, prepare, summed
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.case import TrainingCase
     from proofmark.training.feeding.batches import Share
     from proofmark.training.ranks.recording import Recorder
     from proofmark.vendor.adapter import TrainingAdapter
@@ -75,7 +76,8 @@ class Stepper:
             recorder: is shown the gradients.
 
         Raises:
-            StepError: the first one leaves parameters without a gradient, and another one can't be taken then.
+            StepError: the first one has no loss to train by, or leaves parameters without a gradient, and another one
+                can't be taken then.
         """
         losses = []
         for number, (batch, weight) in enumerate(zip(batches, self._weights(shares, batches), strict=True), 1):
@@ -119,7 +121,7 @@ class Stepper:
     def _see_all_gradients(self) -> None:
         """See that the first step's exchange has come to its end: else the next one fails, in words of torch's."""
         self._begun = True
-        if waits_for_all(self.model) and (lacking := without_gradient(self.model)):
+        if lacking := awaited(self.model, without_gradient(self.model)):
             what = "get no gradient, and with several processes all must"
             how = "leave them out, or set their requires_grad to False"
             raise StepError(f"create_model: {some(lacking, 4)} {what}; {how}")
@@ -129,6 +131,9 @@ class Stepper:
         with self.communication.micro_step(last), self._exchange(last):
             with self.autocast():
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
+            if not self._begun:
+                own = type(self._case).train_step is not TrainingCase.train_step
+                checked_loss(loss, "train_step" if own else "loss")
             if weight != 1.0:
                 loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
             self._adapter.backward(self._scaler.scale(loss))

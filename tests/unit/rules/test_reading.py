@@ -238,6 +238,11 @@ class TestCaseFile:
             assert str(caught.value) == told + hint
             test.unlink(missing_ok=True)
 
+    def test_the_common_base_is_no_case_of_another_name(self, tmp_path: Path) -> None:
+        common, path = written(tmp_path / "contract.yaml", COMMON), tmp_path / "contrast.yaml"
+        with pytest.raises(ConfigurationError, match=r"expected the numbers of test_contrast\.py$"):
+            load_case_file(path, "inference", "embedded", common, InferenceParameters)
+
     def test_how_weights_are_trained_is_kept_as_it_is_given(self, tmp_path: Path) -> None:
         case = self.read(tmp_path, CASE.replace("flops:", f"training: {TRAINED}, flops:"))
         assert isinstance(case, CaseFile)

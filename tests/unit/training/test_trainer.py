@@ -17,10 +17,12 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.heartbeat import HeartbeatWriter, read_heartbeat
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.training.spare import Spare
-from tests.unit.training.tokens import ITEMS, LENGTH, WAYS, Sequences, Tokens, trained
+from tests.unit.training.tokens import ITEMS, WAYS, Sequences, Tokens, trained
 from tests.unit.training.torchrun import ran_on
 
-YIELDED = r"what build_dataset yields, a list of 1 \(a tensor \(2, 6\)\): IndexError: .*\(traceback in rank0.log\)$"
+YIELDED = (
+    r"what build_dataset yields, a list of 1 \(a tensor \({rows}, 6\)\): IndexError: .*\(traceback in rank0.log\)$"
+)
 
 
 class Scored(Tokens):
@@ -130,15 +132,6 @@ class Own(Losing):
 
     def train_step(self, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         return torch.Tensor(model(*inputs).square().mean())
-
-
-class Normed(Tokens):
-    """Its model counts, in a buffer, how often it was trained, and draws then."""
-
-    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
-        model = super().create_model(config)
-        assert isinstance(model, torch.nn.Sequential)
-        return model.insert(1, torch.nn.BatchNorm1d(LENGTH).double()).insert(2, torch.nn.Dropout(0.5))
 
 
 class Random(Tokens):
@@ -260,23 +253,34 @@ SIZES: dict[str, tuple[Tokens, str]] = {
         (Scored(None), rf"^evaluator: returns None; {TWO}$"),
         (Answered(lambda answer: None), f"^create_model: the model returns None; {TENSORS}$"),
         (Answered(lambda answer: {"logits": answer}), f"^create_model: the model returns a dict; {TENSORS}$"),
-        (Mistaken("validation"), "^create_model: the model cannot take " + YIELDED),
-        (Mistaken("train"), "^create_model: the model cannot take " + YIELDED),
-        (Losing(lambda each: each), rf"^loss: returns a tensor \(2,\); {SCALAR}$"),
-        (Losing(lambda each: each.sum().item()), f"^loss: returns a float; {SCALAR}$"),
-        (Losing(lambda each: each.sum().detach()), "^loss: does not depend on any weight that could be trained$"),
+        (Mistaken("validation"), "^create_model: the model cannot take " + YIELDED.format(rows=2)),
+        (Mistaken("train"), "^create_model: the model cannot take " + YIELDED.format(rows=1)),
         *SIZES.values(),
     ],
-    ids=[
-        *("text", "no score", "no answer", "a dict", "validation data", "training data"),
-        *("losses", "no loss", "a fixed loss", *SIZES),
-    ],
+    ids=["text", "no score", "no answer", "a dict", "validation data", "training data", *SIZES],
 )
 def test_a_wrong_method_is_named_before_training_begins(tmp_path: Path, case: Tokens, expected: str) -> None:
     with pytest.raises(StepError, match=expected):
         trained(tmp_path, HERE, case=case)
     log = tmp_path / "rank0.jsonl"
     assert not log.exists() or "evaluation" not in {event["event"] for event in read_events(log)}
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        (lambda each: each, rf"^loss: returns a tensor \(5,\); {SCALAR}$"),
+        (lambda each: each.sum().item(), f"^loss: returns a float; {SCALAR}$"),
+        (lambda each: each.sum().detach(), "^loss: does not depend on any weight that could be trained$"),
+    ],
+    ids=["losses", "a number", "a fixed loss"],
+)
+def test_a_loss_that_nothing_can_be_trained_by_is_named_in_the_first_step(
+    tmp_path: Path, change: Callable[[torch.Tensor], Any], expected: str
+) -> None:
+    """Not before: a model may be changed by each of its steps, and reach over ranks in it."""
+    with pytest.raises(StepError, match=expected):
+        trained(tmp_path, HERE, case=Losing(change))
 
 
 def test_what_is_looked_at_before_leaves_chance_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,14 +296,6 @@ def test_what_is_looked_at_before_leaves_chance_as_it_was(tmp_path: Path, monkey
 def test_a_step_of_its_own_needs_no_loss(tmp_path: Path) -> None:
     _, losses = trained(tmp_path, HERE, case=Own(lambda each: each))
     assert len(losses) == 6
-
-
-def test_a_rehearsed_loss_leaves_the_model_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked, losses = trained(tmp_path, HERE, case=Normed())
-    monkeypatch.setattr("proofmark.training.ranks.goal.Target.rehearse", lambda goal, training, model: None)
-    (tmp_path / "other").mkdir()
-    others, other_losses = trained(tmp_path / "other", HERE, case=Normed())
-    assert losses == other_losses and all(torch.equal(looked[name], others[name]) for name in others)
 
 
 def test_a_metric_is_computed_in_a_phase_of_its_own(tmp_path: Path) -> None:

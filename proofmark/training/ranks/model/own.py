@@ -96,8 +96,11 @@ def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def without_gradient(model: torch.nn.Module) -> list[str]:
-    """A model's parameters that are trained and have no gradient, by the names that the case gave them."""
-    return [_plain(name) for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    """A model's parameters that are trained and have no gradient, by the names that the case gave them; none where none
+    has one, as with an optimizer that works within the backward pass."""
+    trained = {_plain(name): p.grad for name, p in model.named_parameters() if p.requires_grad}
+    lacking = [name for name, gradient in trained.items() if gradient is None]
+    return lacking if len(lacking) < len(trained) else []
 
 
 def named_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

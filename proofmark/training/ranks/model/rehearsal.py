@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from proofmark.errors import StepError
-from proofmark.measuring.rehearsal import SAMPLES, checked_loss, description, rehearse_scoring, taking
+from proofmark.measuring.rehearsal import SAMPLES, description, rehearse_scoring, taking
 from proofmark.metric import Mean
-from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.model.evaluation import answers, as_scored
 
 if TYPE_CHECKING:
-    from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.case import TrainingCase
     from proofmark.training.feeding.loading import OnDemand
     from proofmark.training.ranks.model.strategy import Place
 
@@ -46,31 +45,6 @@ def rehearse_evaluation(
             device = place.device if mean else torch.device("cpu")  # where an evaluation has them
             scored = [each.to(device) for each in as_scored(output)]
             rehearse_scoring(case, config, scored, targets.to(device), among_ranks=True)
-
-
-def rehearse_loss(case: TrainingCase, model: torch.nn.Module, batch: Batch, place: Place) -> None:
-    """See that the case's fresh model, as it trains, comes to a loss to train by. A case that has a step of its own
-    may do without `loss`, and is not asked.
-
-    Chance is afterwards as it was before, and the model as it was but in training mode.
-
-    Args:
-        batch: one sample. It comes twice: batch normalisation can't train on one.
-
-    Raises:
-        StepError: it doesn't; which method is to be mended.
-    """
-    if type(case).train_step is not TrainingCase.train_step:
-        return
-    inputs, targets = [torch.cat([each, each]) for each in batch[0]], torch.cat([batch[1], batch[1]])
-    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    with chance_kept(place.device):
-        with taking(inputs, MAKER, f"rank{place.rank}.log"):
-            output = model.train()(*inputs)
-        checked_loss(case.loss(answers(output), targets))
-    with torch.no_grad():
-        for buffer, before in kept:
-            buffer.copy_(before)
 
 
 @contextmanager

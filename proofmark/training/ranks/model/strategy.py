@@ -90,12 +90,12 @@ def exchange(model: torch.nn.Module) -> Callable[[bool], AbstractContextManager[
     return lambda last: nullcontext()
 
 
-def waits_for_all(model: torch.nn.Module) -> bool:
-    """Whether its next forward pass fails where a parameter got no gradient in a step."""
+def awaited(model: torch.nn.Module, lacking: list[str]) -> list[str]:
+    """Those of the parameters that got no gradient in a step without which its next forward pass fails."""
     inner = getattr(model, "_orig_mod", model)
-    if not isinstance(inner, DistributedDataParallel):
-        return False
-    return not inner.find_unused_parameters and not inner.static_graph
+    if not isinstance(inner, DistributedDataParallel) or inner.find_unused_parameters or inner.static_graph:
+        return []
+    return [name for name in lacking if name not in inner.parameters_to_ignore]
 
 
 def summed(values: list[float], place: Place) -> list[float]:
