@@ -15,6 +15,9 @@ from proofmark.training.logs.ranks.rank_log import RankLog
 from proofmark.training.outcome.event_types import AGENT_EVENTS, OUTLIVED
 from proofmark.training.outcome.record import Failure
 
+AT_ONCE = 10.0
+"""Seconds between two things of one rank, of which one is then the other's cause."""
+
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""
 
@@ -112,17 +115,23 @@ class _Left:
         if not hung:
             return None
         last = min(event["position"] for event in hung)
-        behind = [event for event in hung if event["position"] == last]
+        there = [event for event in hung if event["position"] == last]
+        behind = [event for event in there if not self._broke_off(event)] or there
         sentences = [f"{self._names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
         sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
         sentences += [UNTOLD[bool(last[-1])]] if len(behind) > 1 else []
-        waiting = sorted(event["rank"] for event in hung if event["position"] != last)
+        waiting = sorted({event["rank"] for event in hung} - {event["rank"] for event in behind})
         if waiting:
             sentences.append(f"waiting for it: rank {some([*map(str, waiting)], QUOTED)}")
         sentences += dict.fromkeys(event["loaders"] for event in behind if "loaders" in event)
         ranks = tuple(event["rank"] for event in behind)
         lines = "\n".join(self._tail(rank, STACKS) for rank in ranks[:QUOTED])
         return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)
+
+    def _broke_off(self, hang: Event) -> bool:
+        """Whether a rank raised when its agent looked: another node's had ended by then whom it waited for."""
+        raised = (event["time"] for event in self._raised if event["rank"] == hang["rank"])
+        return any(abs(moment - hang["time"]) < AT_ONCE for moment in raised)
 
     def ended(self) -> Failure | None:
         """Whom its agent has ended."""

@@ -137,6 +137,20 @@ def test_where_all_ranks_wait_it_is_said_that_the_one_at_fault_is_not_known(
     assert ("can't be told" in failure.cause) is bool(told)
 
 
+@pytest.mark.parametrize("raised, named", [(99.8, (1,)), (100.1, (1,)), (40.0, (0, 1)), (None, (0, 1))])
+def test_who_raised_as_its_agent_looked_had_waited_for_who_hung(
+    tmp_path: Path, raised: float | None, named: tuple[int, ...]
+) -> None:
+    """Another node's agent had ended that one by then, before anybody saw that this one waited."""
+    hang = {"event": "hang", "step": 7, "phase": "compute", "seconds": 31.0, "position": [7, 3, False], "time": 100.0}
+    first = RankLog(0)
+    if raised is not None:
+        first.last["rank_failed"] = {"event": "rank_failed", "time": raised, "rank": 0, "reason": "Connection closed"}
+    failure = failure_of(tmp_path, (first, RankLog(1)), [{"rank": rank, **hang} for rank in range(2)], None)
+    assert failure is not None and failure.ranks == named
+    assert failure.cause.endswith("waiting for it: rank 0") is (named == (1,))
+
+
 PYTHON, TORCH = "/usr/lib/python3.12/threading.py", "/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"
 RAISED = f"""a word
 Traceback (most recent call last):
