@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from proofmark.verdict.stages import wrong_flops
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.case import Batch, Case, IdentifiedDataset, Loader
+    from proofmark.case import Batch, Case, Loader
     from proofmark.rules.config import EffectiveConfig
 
 SAMPLES = 2
@@ -55,32 +55,25 @@ def checked_data(data: object, maker: str, parts: Collection[str]) -> None:
         raise StepError(f"{maker}: returns {description(data)}{without}; expected an object with {', '.join(parts)}")
 
 
-def checked_identity(data: object, maker: str) -> None:
-    """See that data says what it is.
+def checked_dataset(data: object, maker: str, what: str = "the data set") -> None:
+    """See that data says what it is, and has samples, as many as it says: plans are made by one number, and held to the
+    other.
 
     Raises:
-        StepError: it doesn't, or not of how many samples it is.
+        StepError: it doesn't.
     """
     identity = getattr(data, "identity", None)
-    if not isinstance(identity, Identity) or (identity.items is None and hasattr(data, "__len__")):
+    if not isinstance(identity, Identity) or identity.items is None:
         found = "no `identity`" if identity is None else f"{description(identity)} as its `identity`"
         expected = "a proofmark.record.parts.Identity of name, sha256 and items"
-        raise StepError(f"{maker}: the data set, {description(data)}, has {found}; expected {expected}")
-
-
-def checked_items(data: IdentifiedDataset, maker: str, what: str = "the data set") -> None:
-    """See that data has samples, and as many as its identity says: plans are made by one, and held to the other.
-
-    Raises:
-        StepError: it hasn't.
-    """
-    if not hasattr(data, "__len__"):  # what is streamed is counted as it comes
-        return
-    items, said = len(data), data.identity.items
-    if not items:
+        raise StepError(f"{maker}: {what}, {description(data)}, has {found}; expected {expected}")
+    if not isinstance(data, Sized):
+        raise StepError(f"{maker}: {what}, {description(data)}, has no length; expected one with `__len__`")
+    if not len(data):
         raise StepError(f"{maker}: {what} is empty; expected one sample at least")
-    if items != said:
-        raise StepError(f"{maker}: {what} has {items:,} samples, its identity says {said:,}; expected the same number")
+    if len(data) != identity.items:
+        wrong = f"{what} has {len(data):,} samples, its identity says {identity.items:,}"
+        raise StepError(f"{maker}: {wrong}; expected the same number")
 
 
 def first_batch(loader: Loader) -> Batch:
@@ -197,7 +190,7 @@ def checked_loss(loss: object, method: str = "loss") -> torch.Tensor:
     """
     import torch
 
-    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+    if not isinstance(loss, torch.Tensor) or loss.dim():
         raise StepError(f"{method}: returns {description(loss)}; expected a tensor without dimensions")
     if not loss.requires_grad:
         raise StepError(f"{method}: does not depend on any weight that could be trained")

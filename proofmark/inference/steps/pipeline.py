@@ -32,8 +32,7 @@ from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
 from proofmark.measuring.rehearsal import (
     checked_data,
-    checked_identity,
-    checked_items,
+    checked_dataset,
     declared_and_counted,
     first_batch,
     made_model,
@@ -104,8 +103,7 @@ class Pipeline:
         self._seed()
         self.loader = self.case.build_dataloader(config)
         checked_data(self.loader, "build_dataloader", ("dataset", "__len__", "__iter__"))
-        checked_identity(self.loader.dataset, "build_dataloader")
-        checked_items(self.loader.dataset, "build_dataloader")
+        checked_dataset(self.loader.dataset, "build_dataloader")
         batch = first_batch(loaded_here(self.loader))
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = self.engines.example = batch[0]

@@ -22,7 +22,7 @@ from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps.embedded import train
 from proofmark.literal import short
-from proofmark.measuring.rehearsal import checked_data, checked_identity, checked_items
+from proofmark.measuring.rehearsal import checked_data, checked_dataset
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey
@@ -141,8 +141,7 @@ def _key(case: InferenceCase, config: EffectiveConfig) -> str:
     """A hash of what decides the weights: the parameters it sees, code of case and training, data, versions."""
     loader = case.build_dataloader(config, "train")
     checked_data(loader, "build_dataloader", ("dataset", "__len__", "__iter__"))
-    checked_identity(loader.dataset, "build_dataloader")
-    checked_items(loader.dataset, "build_dataloader", "the data set of 'train'")
+    checked_dataset(loader.dataset, "build_dataloader", "the data set of 'train'")
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],
         "code": _code(type(case).__module__),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from proofmark.errors import StepError, named
-from proofmark.measuring.rehearsal import checked_data, checked_identity, checked_items
+from proofmark.measuring.rehearsal import checked_data, checked_dataset
 from proofmark.process.shared_memory.from_workers import share
 from proofmark.training.feeding.batches import GlobalBatches, Share
 
@@ -146,8 +146,7 @@ def made_data(case: TrainingCase, config: EffectiveConfig, split: str) -> Traini
     """
     data = case.build_dataset(config, split)
     checked_data(data, "build_dataset", ("__len__", "__getitems__"))
-    checked_identity(data, "build_dataset")
-    checked_items(data, "build_dataset", f"the data set of '{split}'")
+    checked_dataset(data, "build_dataset", f"the data set of '{split}'")
     return data
 
 

@@ -21,6 +21,7 @@ from proofmark.inference.steps import weights
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import KEY, OwnKey
+from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from tests.unit.automl.net import Net
 
@@ -234,6 +235,24 @@ def test_two_at_once_train_once(cache: Cache) -> None:
     for thread in threads:
         thread.join()
     assert trained == ["no cached weights for net-embedded: training them"]
+
+
+@pytest.mark.parametrize(
+    "identity, told",
+    [
+        (None, "the data set of 'train', a .*, has no `identity`"),
+        (Identity(name="x", sha256="0" * 64, items=7), "says 7"),
+    ],
+)
+def test_what_is_trained_on_says_what_it_is(cache: Cache, identity: Identity | None, told: str) -> None:
+    class Strange(Net):
+        def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Any:
+            loader = super().build_dataloader(config, split)
+            loader.dataset.identity = identity
+            return loader
+
+    with pytest.raises(StepError, match=f"^build_dataloader: .*{told}"):
+        cache.get(Strange())
 
 
 def test_a_profile_without_a_recipe(tmp_path: Path) -> None:

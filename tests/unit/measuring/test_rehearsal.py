@@ -194,6 +194,10 @@ WRONG = {
         loading(([POINTS], KINDS), named_data(Identity(name="points", sha256="0" * 64, items=1900))),
         "build_dataloader: the data set has 40 samples, its identity says 1,900; expected the same number",
     ),
+    "data that is streamed": (
+        loading(([POINTS], KINDS), SimpleNamespace(identity=Identity(name="points", sha256="0" * 64, items=40))),
+        "has no length; expected one with `__len__`",
+    ),
     "a batch that is none": (loading(POINTS), "build_dataloader: a batch is a tensor (8, 2); expected (inputs,"),
     "inputs without a list": (loading((POINTS, KINDS)), "build_dataloader: inputs are a tensor (8, 2); expected a lis"),
     "no inputs": (loading(([], KINDS)), "build_dataloader: inputs are a list of 0; expected a list"),

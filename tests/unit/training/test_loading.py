@@ -57,5 +57,5 @@ class Nameless(Sequences):
 def test_data_that_does_not_say_what_it_is_is_told_of_its_method() -> None:
     case: Any = SimpleNamespace(build_dataset=lambda config, split: Nameless())
     config = EffectiveConfig("training", "tokens", "embedded", "acme", {}, {"num_workers": 0})
-    with pytest.raises(StepError, match="^build_dataset: the data set, a Nameless, has no `identity`; expected a pro"):
+    with pytest.raises(StepError, match="^build_dataset: the data set of 'train', a Nameless, has no `identity`; "):
         Planned.of(case, config, 0, 1, 0)

@@ -270,10 +270,11 @@ def test_a_wrong_method_is_named_before_training_begins(tmp_path: Path, case: To
     "change, expected",
     [
         (lambda each: each, rf"^loss: returns a tensor \(5,\); {SCALAR}$"),
+        (lambda each: each.sum().reshape(1), rf"^loss: returns a tensor \(1,\); {SCALAR}$"),
         (lambda each: each.sum().item(), f"^loss: returns a float; {SCALAR}$"),
         (lambda each: each.sum().detach(), "^loss: does not depend on any weight that could be trained$"),
     ],
-    ids=["losses", "a number", "a fixed loss"],
+    ids=["losses", "one of them", "a number", "a fixed loss"],
 )
 def test_a_loss_that_nothing_can_be_trained_by_is_named_in_the_first_step(
     tmp_path: Path, change: Callable[[torch.Tensor], Any], expected: str
