@@ -77,6 +77,18 @@ def test_it_passes_and_its_record_says_on_what(earlier: Earlier, suites: Mapping
     assert verified.holds, verified.findings
 
 
+def test_what_lies_below_latest_is_the_earlier_sessions(earlier: Earlier) -> None:
+    """Also when the link leads to the session that relies on it."""
+    results = earlier.ran.run_dir.parent
+    (results / "latest").unlink()
+    (results / "latest").symlink_to(earlier.ran.run_dir.name)
+    there = "results/latest/inference/tiny"
+    given = ("--set", "no_validation=true", "--set", f"exist_onnx_path={there}/model.onnx")
+    ran = earlier.house.run("-k", "tiny", *given, "--validated", f"{there}/record.json", vendor="cpu")
+    assert ran.code == 0 and ran.verdict()[0] == "PASS", ran.output
+    assert ran.record().config["exist_onnx_path"] == f"results/{earlier.ran.run_dir.name}/inference/tiny/model.onnx"
+
+
 def test_another_file_another_case_and_no_file_are_told_by_the_verdict(earlier: Earlier, tmp_path: Path) -> None:
     model = onnx.load(str(earlier.onnx))
     weights = next(each for each in model.graph.initializer if len(each.dims) == 2)
