@@ -144,15 +144,16 @@ def _folder(directory: Path) -> Path:
         )
     session = next((above for above in found.parents if (above / MANIFEST).exists()), None)
     if session is not None and not (found / MANIFEST).exists():
-        whole = _above(directory, session, len(found.relative_to(session).parts))
-        raise UsageError(harmless(f"{directory}: is part of a session's folder: name that folder, {whole}"))
+        raise only_part(directory, session)
     return found
 
 
-def _above(directory: Path, session: Path, steps: int) -> Path:
-    """A session's folder as whoever named a folder in it would: by a link such as `latest`, where one was named."""
-    named = [directory, *directory.parents][steps:][:1]
-    return named[0] if named and named[0].resolve() == session else session
+def only_part(directory: Path, session: Path) -> UsageError:
+    """What is wrong with a folder in a session's, which is named as that of the folder in it is: by a link such as
+    `latest`, where one was named."""
+    named = [directory, *directory.parents][len(directory.resolve().relative_to(session).parts) :][:1]
+    whole = named[0] if named and named[0].resolve() == session else session
+    return UsageError(harmless(f"{directory}: is part of a session's folder: name that folder, {whole}"))
 
 
 def _against_manifest(root: Path) -> Iterator[Finding]:

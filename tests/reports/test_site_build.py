@@ -20,6 +20,7 @@ from benchmarks.simulated.records import synthetic
 from proofmark.errors import UsageError
 from proofmark.inference.outcome.record import Accuracy
 from proofmark.process.scratch.own_directory import remove
+from proofmark.record.integrity.manifest import write_manifest
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite
 from proofmark.verification import configuration
@@ -395,6 +396,19 @@ def test_a_manifest_of_something_else_is_no_end_of_the_build(tmp_path: Path, oth
     assert made(tmp_path / "in", tmp_path / "site", held).problems == []
     (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
     assert row["rank"] is None and row["why"].startswith("manifest.json: is missing")
+
+
+def test_a_part_of_a_session_is_not_taken_for_one_that_did_not_finish(tmp_path: Path) -> None:
+    put(tmp_path / "results/one", seed())
+    write_manifest(tmp_path / "results/one", [])
+    (tmp_path / "results/latest").symlink_to("one")
+    for session in ("one", "latest"):
+        whole = tmp_path / "results" / session
+        for part in (whole / "inference", whole / "inference/case"):
+            with pytest.raises(UsageError) as caught:
+                build([tmp_path / "results", part], tmp_path / "site", SUITES)
+            assert str(caught.value) == f"{part}: is part of a session's folder: name that folder, {whole}"
+    assert made(tmp_path / "results/latest", tmp_path / "site").runs == 1
 
 
 def test_a_session_that_is_taken_away_while_it_is_read_is_a_line(few: Path, tmp_path: Path) -> None:
