@@ -11,7 +11,7 @@ from pathlib import Path
 from proofmark.errors import UsageError, harmless
 from proofmark.folders import walk
 from proofmark.record.envelope import RECORD_FILE
-from proofmark.record.integrity.manifest import MANIFEST, read_manifest
+from proofmark.record.integrity.manifest import MANIFEST, is_whole
 from proofmark.verification.verify import only_part
 
 
@@ -37,7 +37,7 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
     for directory in directories:
         if not directory.is_dir():
             raise UsageError(harmless(f"{directory}: not a directory; expected one with results in it"))
-        if session_above := next(filter(_is_whole, directory.resolve().parents), None):
+        if session_above := next(filter(is_whole, directory.resolve().parents), None):
             raise only_part(directory, session_above)
         refused: list[OSError] = []
         for folder, names, files in walk(directory.resolve(), refused.append):
@@ -49,14 +49,6 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
                     yield session
                 seen.add(folder)
         yield from _closed(refused)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether it is a session's: a manifest may be of something else."""
-    try:
-        return bool(read_manifest(folder))
-    except (OSError, UsageError):
-        return False
 
 
 def _closed(refused: Sequence[OSError]) -> Iterator[Session]:

@@ -112,6 +112,14 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether it is the folder of a session that ended: a manifest may be of something else."""
+    try:
+        return bool(read_manifest(folder))
+    except (OSError, UsageError):
+        return False
+
+
 def artifacts(folder: Path) -> Iterator[tuple[str, Artifact]]:
     """What lies in a folder and below, by its path there; links are not followed. Files are read in pieces.
 
