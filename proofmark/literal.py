@@ -33,11 +33,12 @@ def number(value: float, digits: int = 4) -> str:
     return f"{rounded if decimals else value:,.{decimals}f}"
 
 
-def digits_apart(value: float | None, bound: float | None) -> int:
-    """Significant digits, three at least, to which two values that differ are written otherwise."""
+def digits_apart(value: float | None, bound: float | None, least: int = 3, kind: str = "g") -> int:
+    """Digits, significant ones or as many as `kind` has after the point, to which two values that differ are written
+    otherwise."""
     if value is None or bound is None or value == bound:
-        return 3
-    return next((digits for digits in range(3, 17) if f"{value:.{digits}g}" != f"{bound:.{digits}g}"), 17)
+        return least
+    return next((digits for digits in range(least, 17) if f"{value:.{digits}{kind}}" != f"{bound:.{digits}{kind}}"), 17)
 
 
 def percent(share: float) -> str:

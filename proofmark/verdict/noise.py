@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
+from proofmark.literal import digits_apart
 from proofmark.monitoring.contention import merged
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, Rate
@@ -46,11 +47,15 @@ def noise_of(rounds: Sequence[Timed], core: Rate, bound: float, noise: Noise) ->
     """
     reasons = []
     if core.noise is not None and core.noise > bound:
-        reasons.append(
-            f"the core throughput of the {len(rounds)} rounds scatters by {core.noise:.1%}, more than {bound:.1%}"
-        )
+        reasons.append(f"the core throughput of the {len(rounds)} rounds {scatters(core.noise, bound)}")
     reasons += contention_of(contention_in(rounds), bound, noise)
     return [*reasons, *_clock_changes(rounds)] if reasons else []
+
+
+def scatters(noise: float, bound: float) -> str:
+    """By how much, which is more than its bound."""
+    digits = digits_apart(noise, bound, 1, "%")
+    return f"scatters by {noise:.{digits}%}, more than {bound:.{digits}%}"
 
 
 def contention_in(rounds: Sequence[Timed]) -> Contention | None:

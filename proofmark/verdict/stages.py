@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proofmark.literal import some
+from proofmark.literal import digits_apart, some
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 from proofmark.record.policy import Noise
@@ -79,7 +79,8 @@ def impossible_utilisation(utilisation: Utilisation, chip: Chip) -> list[str]:
     if mfu <= 0:
         return [f"MFU {mfu:.1%} is not above 0: the FLOPs, the peak or the clock are wrong"]
     if mfu > 1:
-        return [f"MFU {mfu:.1%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for"]
+        digits = digits_apart(mfu, 1.0, 1, "%")
+        return [f"MFU {mfu:.{digits}%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for"]
     if peak and peak.achievable is not None and mfu * peak.flops_per_second > peak.achievable:
         reached = f"{mfu * peak.flops_per_second:.4g} FLOP/s"
         return [f"MFU {mfu:.1%}, {reached}, is above the chip's measured achievable {peak.achievable:.4g} FLOP/s"]

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from proofmark.literal import MISSING as MISSING
+from proofmark.literal import digits_apart
 from proofmark.literal import number as number
 from proofmark.literal import percent as percent
 from proofmark.literal import plural as plural
@@ -25,14 +26,16 @@ def brief(value: float, digits: int = 3) -> str:
     return f"{value:#.{digits}g}".rstrip(".") if value else "0"
 
 
-def score(value: float) -> str:
-    """An accuracy, to the five decimals that the verdict's reasons have; a count as one.
+def score(value: float, target: float | None = None) -> str:
+    """An accuracy, to the five decimals that the verdict's reasons have, or as many as tell it from its target; a count
+    as one.
 
     What is too small for those, or too large to be read so, to five significant digits.
     """
     if value and not 1e-3 <= abs(value) < 1e9:
         return brief(value, 5)
-    return f"{value:.0f}" if abs(value) > 1 and float(value).is_integer() else f"{value:.5f}"
+    whole = abs(value) > 1 and float(value).is_integer()
+    return f"{value:.{0 if whole else digits_apart(value, target, 5, 'f')}f}"
 
 
 def scaled(value: float, unit: str) -> str:

@@ -60,7 +60,7 @@ def _written(figure: Figure, value: float | str) -> str:
         return value
     if figure.kind is FigureKind.QUALITY:
         unit = "" if figure.unit == "1" else f"{figure.unit} "
-        return f"{unit}{text.score(value)}{_held(figure, value)}"
+        return f"{unit}{text.score(value, figure.target)}{_held(figure, value)}"
     if figure.unit == "B":
         return text.gibibytes(value)
     if figure.unit == "share":

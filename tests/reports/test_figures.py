@@ -135,6 +135,7 @@ def test_figures_come_back_from_json_as_they_were(suite: str) -> None:
         (figure(unit="1", value=0), "0"),
         (figure(unit="text", value="compute", note="by far"), "compute (by far)"),
         (figure(unit="top1", kind=FigureKind.QUALITY, value=0.9816, target=0.97), "top1 0.98160 ≥ 0.97"),
+        (figure(unit="top1", kind=FigureKind.QUALITY, value=0.969999, target=0.97), "top1 0.969999 < 0.97"),
         (figure(unit="1", kind=FigureKind.QUALITY, value=0.5, target=0.97), "0.50000 < 0.97"),
         (figure(value=None, reason="too few"), "– (too few)"),
     ],

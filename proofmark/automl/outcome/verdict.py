@@ -8,6 +8,7 @@ from itertools import islice
 
 from proofmark.automl.logs.event_types import gave_up
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, Items, TrialRecord
+from proofmark.literal import digits_apart
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.outcome.checks import CLOCK, required
 from proofmark.verdict import engine
@@ -286,4 +287,5 @@ def _bad(record: AutoMLRecord) -> list[str]:
     found = record.held_out_accuracy
     if found is None or found >= record.target:
         return []
-    return [f"{record.metric} {found:.5f} on held-out data is below the target {record.target:g}"]
+    digits = digits_apart(found, record.target, 5, "f")
+    return [f"{record.metric} {found:.{digits}f} on held-out data is below the target {record.target:g}"]

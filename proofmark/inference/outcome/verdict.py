@@ -9,7 +9,7 @@ from proofmark.inference.outcome.record import Measurement, RunRecord, Score
 from proofmark.inference.outcome.rounds import margin
 from proofmark.inference.outcome.surplus import surplus
 from proofmark.inference.outcome.validated import held_to, unvalidated
-from proofmark.literal import literal
+from proofmark.literal import digits_apart, literal
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed
 from proofmark.measuring.window import FOO_TIME_EXPECTED
@@ -134,7 +134,8 @@ def _missing_scores(record: RunRecord, scores: Score) -> Iterator[str]:
 def _too_short(measured: Measurement, least: float) -> list[str]:
     """Rounds of less compute than was asked for."""
     return [
-        f"round {number} was timed for {timed.core_seconds:.3g} s of compute, {least:g} s are asked for (min_seconds)"
+        f"round {number} was timed for {timed.core_seconds:.{digits_apart(timed.core_seconds, least)}g} s of compute, "
+        f"{least:g} s are asked for (min_seconds)"
         for number, timed in enumerate(measured.rounds, 1)
         if 0 < timed.core_seconds < least
     ]
@@ -220,14 +221,20 @@ def _misses(record: RunRecord, scores: Score) -> Iterator[str]:
         ("engine" if record.compiler else "framework", scores.engine if record.compiler else scores.framework),
     ):
         if score is not None and not scores.aim.reached(score):
-            yield f"{name} {scores.metric} {score:.5f} is {off} the target {scores.target}"
+            yield f"{name} {scores.metric} {_beside(score, scores.target)} is {off} the target {scores.target}"
     floor, reference = scores.floor(ratio), scores.framework_fp32
     if scores.engine is None or floor is None or reference is None or reaches(scores.engine, floor, scores.better):
         return
     yield (
-        f"engine {scores.metric} {scores.engine:.5f} is {off} {factor_kept(reference, ratio, scores.better):.1%} of the"
-        f" fp32 framework's {reference:.5f} ({floor:.5f})"
+        f"engine {scores.metric} {_beside(scores.engine, floor)} is {off}"
+        f" {factor_kept(reference, ratio, scores.better):.1%} of the fp32 framework's {reference:.5f}"
+        f" ({_beside(floor, scores.engine)})"
     )
+
+
+def _beside(score: float, other: float | None) -> str:
+    """A score with as many digits as tell it from what it is held to."""
+    return f"{score:.{digits_apart(score, other, 5, 'f')}f}"
 
 
 def _noise(record: RunRecord) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proofmark.literal import digits_apart
 from proofmark.rules.aims import Aim, wrong_side
 from proofmark.training.outcome.checks import METRICS, ROUNDING
 from proofmark.training.outcome.examined import Examination
@@ -56,7 +57,8 @@ def missed(record: TrainingRecord, values: Mapping[str, float | None]) -> list[s
 
 
 def _off(name: str, aim: Aim, value: float) -> str:
-    return f"{name} {value:.5f} is {wrong_side(aim.better)} the target {aim.target:g}"
+    digits = digits_apart(value, aim.target, 5, "f")
+    return f"{name} {value:.{digits}f} is {wrong_side(aim.better)} the target {aim.target:g}"
 
 
 def shortfall(record: TrainingRecord, run: SeedRun) -> str:

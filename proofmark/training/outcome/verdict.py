@@ -11,7 +11,7 @@ from proofmark.training.outcome.record import Rates, SeedRun, TrainingRecord
 from proofmark.training.outcome.references import held_to
 from proofmark.training.outcome.shortfall import below, claimed, is_short, missed, shortfall
 from proofmark.verdict import engine
-from proofmark.verdict.noise import bound_of, contention_of
+from proofmark.verdict.noise import bound_of, contention_of, scatters
 from proofmark.verdict.stages import (
     Stage,
     beyond_its_cores,
@@ -262,7 +262,7 @@ def _uneven(record: TrainingRecord) -> list[str]:
     """A pace that changed while it trained, by whatever did that: its rates are those of no one machine."""
     bound = bound_of(record)
     return [
-        f"{name}its compute by parts of the training scatters by {run.pace.noise:.1%}, more than {bound:.1%}"
+        f"{name}its compute by parts of the training {scatters(run.pace.noise, bound)}"
         for name, run in _trained(record)
         if run.pace is not None and run.pace.noise is not None and run.pace.noise > bound
     ]

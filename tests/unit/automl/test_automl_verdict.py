@@ -30,6 +30,7 @@ def test_a_good_search_passes() -> None:
     [
         ({"search_seconds": 59.0}, "INSUFFICIENT", "it must last at least 60 s and did not"),
         ({"held_out_accuracy": 0.69}, "FAIL_ACCURACY", "top1 0.69000 on held-out data is below the target 0.7"),
+        ({"held_out_accuracy": 0.699999}, "FAIL_ACCURACY", "top1 0.699999 on held-out data is below the target 0.7"),
         ({"held_out_accuracy": None, "held_out_reason": "it hung"}, "ERROR", "held-out data: it hung"),
         ({"faults": ("event 3, trial_end, does not follow the one before it: it was edited",)}, "FAIL_HONESTY", "edit"),
         ({"corrupt_lines": 1, "damaged": ("journal.jsonl, line 3: not JSON",)}, "FAIL_HONESTY", "line 3"),

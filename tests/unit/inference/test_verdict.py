@@ -322,6 +322,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "FAIL_ACCURACY",
         "engine top1 0.96990 is below the target",
     ),
+    "engine hardly below target": (
+        {"accuracy": accuracy(framework_fp32=0.975, framework=0.975, engine=0.969996)},
+        "FAIL_ACCURACY",
+        "engine top1 0.969996 is below the target 0.97",
+    ),
+    "engine hardly below the gate": (
+        {"accuracy": accuracy(target=0.9, framework_fp32=0.98, framework=0.98, engine=0.970199)},
+        "FAIL_ACCURACY",
+        "engine top1 0.970199 is below 99.0% of the fp32 framework's 0.98000 (0.970200)",
+    ),
     "fp32 below target": (
         {"accuracy": accuracy(framework_fp32=0.96)},
         "FAIL_ACCURACY",
@@ -458,13 +468,13 @@ def test_a_round_of_no_time_is_impossible_and_not_too_short() -> None:
     assert [reason for reason in judge(made).reasons if "min_seconds" in reason] == []
 
 
-@pytest.mark.parametrize("seconds, kind", [(0.99, "ERROR"), (1.0, "PASS"), (1.01, "PASS")])
+@pytest.mark.parametrize("seconds, kind", [(0.99, "ERROR"), (0.99996, "ERROR"), (1.0, "PASS"), (1.01, "PASS")])
 def test_a_round_lasts_as_long_as_was_asked_for(seconds: float, kind: str) -> None:
     rounds = [{"core_seconds": seconds}] * 3
     verdict = judge(record(engine=measurement(*rounds), config={"repeat": 3, "min_seconds": 1.0}))
     assert verdict.kind == kind
     if kind == "ERROR":
-        assert verdict.reasons[0] == "round 1 was timed for 0.99 s of compute, 1 s are asked for (min_seconds)"
+        assert verdict.reasons[0] == f"round 1 was timed for {seconds:g} s of compute, 1 s are asked for (min_seconds)"
 
 
 @pytest.mark.parametrize("stage", ["loader", "core"])

@@ -140,6 +140,7 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
         ("ERROR", "rank 1 was killed", {"failure": DIED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "is not finite", {"failure": DIVERGED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "top1 0.80000 is below the target 0.9", {"converged": False, "metric": 0.8}),
+        ("FAIL_ACCURACY", "top1 0.8999999 is below the target 0.9", {"converged": False, "metric": 0.8999999}),
         ("AMBIGUOUS", "throttled while it was timed: heat", {"monitoring": {"throttled": ("heat",)}}),
         (
             "AMBIGUOUS",
