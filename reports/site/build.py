@@ -14,6 +14,7 @@ import itertools
 import re
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -103,18 +104,18 @@ def build(
 def _brought_up_to_date(
     index: Index, site: Path, found: Sequence[Session], reading: Callable[[Sequence[Session]], Iterator[list[Read]]]
 ) -> Built:
-    known = index.states()
+    known, now = index.states(), time.time()
     changed = [each for each in found if any(known.get(key_of(path)) != each.state for path in each.records)]
     anew = {key_of(path) for each in changed for path in each.records}
     gone = known.keys() - {key_of(path) for each in found for path in each.records}
-    touched = index.names_of(gone | anew)
+    touched = index.names_of(gone | anew) | index.names_due(now, ranking.AHEAD)
     index.forget(gone)
     for read in itertools.chain.from_iterable(reading(changed)):
         index.put(read)
         touched |= {read.entry.name} if read.entry else set()
     parquet = parquet_there()
     for name in sorted(touched):
-        index.set_league(name, _league(index, site, name, parquet))
+        index.set_league(name, _league(index, site, name, parquet), now)
     leagues, ids, problems = index.leagues(), index.ids(), index.problems()
     problem_rows = [{"file": Path(path).name, "where": path, "what": problem} for path, problem in problems]
     write(site / "data" / SWITCH, script("site", as_json({"leagues": leagues, "problems": problem_rows})))

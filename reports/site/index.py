@@ -18,13 +18,13 @@ from typing import Any, Self
 
 from reports.site.entry import Entry, Value
 
-VERSION = 2
+VERSION = 3
 _TABLES = """
 CREATE TABLE run (
   path TEXT PRIMARY KEY, state TEXT NOT NULL, id TEXT, name TEXT, started REAL, entry TEXT, figures TEXT, problem TEXT
 ) WITHOUT ROWID;
 CREATE INDEX run_of ON run (name, started, id);
-CREATE TABLE league (name TEXT PRIMARY KEY, summary TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE league (name TEXT PRIMARY KEY, summary TEXT NOT NULL, made REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE maker (digest TEXT NOT NULL);
 """
 
@@ -100,6 +100,14 @@ class Index:
         found = (self._base.execute("SELECT name FROM run WHERE path = ?", (path,)).fetchone() for path in paths)
         return {row[0] for row in found if row and row[0] is not None}
 
+    def names_due(self, now: float, ahead: float) -> set[str]:
+        """The cases with a run that was further ahead than that when their league was made, and no longer is."""
+        due = self._base.execute(
+            "SELECT DISTINCT name FROM run JOIN league USING (name) WHERE started > made + ? AND started <= ?",
+            (ahead, now + ahead),
+        )
+        return {row[0] for row in due}
+
     def forget(self, paths: Iterable[str]) -> None:
         """Files that are gone."""
         self._base.executemany("DELETE FROM run WHERE path = ?", [(path,) for path in paths])
@@ -142,11 +150,11 @@ class Index:
         """Files that could not be read, and why."""
         return self._base.execute("SELECT path, problem FROM run WHERE problem IS NOT NULL ORDER BY path").fetchall()
 
-    def set_league(self, name: str, summary: object | None) -> None:
-        """What the first page says of a case; None: it has no run any more."""
+    def set_league(self, name: str, summary: object | None, now: float) -> None:
+        """What the first page says of a case by now; None: it has no run any more."""
         self._base.execute("DELETE FROM league WHERE name = ?", (name,))
         if summary is not None:
-            self._base.execute("INSERT INTO league VALUES (?, ?)", (name, json.dumps(summary)))
+            self._base.execute("INSERT INTO league VALUES (?, ?, ?)", (name, json.dumps(summary), now))
 
     def leagues(self) -> dict[str, dict[str, Any]]:
         """What the first page says of each case."""

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from reports.site import build as building
 from reports.site import export as exporting
 from reports.site.build import INDEX, LOCK, Built, build
 from reports.site.files import as_json, script
+from reports.site.ranking import AHEAD
 from reports.site.reading import Seen, held
 from tests.reports.records import make_record
 from tests.suites_there import SUITES
@@ -141,6 +143,17 @@ def test_a_run_of_a_day_to_come_displaces_no_other(tmp_path: Path) -> None:
         (0, "it says of itself that it is yet to be: its machine's clock is wrong"),
         (1, ""),
     ]
+
+
+def test_a_run_whose_day_has_come_is_ranked_by_the_next_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    put(tmp_path / "in", {**seed(), "started": now + 1.5 * AHEAD})
+    assert made(tmp_path / "in", tmp_path / "site").read == 1
+    for later, rank in ((0.4, None), (0.6, 1), (5.0, 1)):
+        monkeypatch.setattr("time.time", lambda later=later: now + later * AHEAD)
+        assert made(tmp_path / "in", tmp_path / "site").read == 0
+        (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+        assert row["rank"] == rank
 
 
 def test_every_run_has_a_page_and_what_two_are_compared_by(built: Path) -> None:
