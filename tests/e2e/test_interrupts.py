@@ -120,6 +120,22 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
     assert properties(suite)["verdict"] == "ERROR"
 
 
+COLLECTING = """
+import os, signal
+def pytest_collect_file(file_path, parent):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_an_interrupt_before_there_is_a_test_is_an_error(house: House) -> None:
+    (house.root / "interrupts.py").write_text(COLLECTING)
+    ran = house.run("-p", "interrupts", "--junitxml=junit.xml", "--summary=summary.md")
+    assert ran.code == 2, ran.output
+    (suite,) = suites(house.root / "junit.xml").values()
+    assert ended(suite, "error") == [("session", "interrupted by SIGTERM")]
+    assert "interrupted by SIGTERM" in (house.root / "summary.md").read_text()
+
+
 def ends_with(ran: Ran, reason: str, suite: str = "inference") -> None:
     """In a few calm lines, the last ones."""
     lines = ran.output.rpartition("\n====")[2].splitlines()[2:]
