@@ -63,9 +63,9 @@ def _of_others(record: CaseRecord, path: Path, common: Path) -> Held:
     made = record.provenance.commit.value if record.provenance else None
     if not made:
         return Held(note="its configuration is not resolved again: the files of its case are others than here")
-    then, commit = _in_commit(made, path, common), f"commit {made:.40}"
+    (then, unknown), commit = _in_commit(made, path, common), f"commit {made:.40}"
     if then == record.case_hash or then is None:
-        whose = f"others than here, those of {commit}" if then else f"others, and {commit} is not in this repository"
+        whose = f"others than here, those of {commit}" if then else f"others, and {commit} {unknown}"
         return Held(note=f"its configuration is not resolved again: the files of its case are {whose}")
     clean = record.provenance is not None and record.provenance.clean
     named = commit if clean else f"{commit}, on which it was made with uncommitted changes,"
@@ -73,19 +73,19 @@ def _of_others(record: CaseRecord, path: Path, common: Path) -> Held:
 
 
 @lru_cache(maxsize=1024)
-def _in_commit(commit: str, path: Path, common: Path) -> str | None:
-    """What a case's numbers are in a commit, as `content_of` says it; None where nobody here knows."""
+def _in_commit(commit: str, path: Path, common: Path) -> tuple[str | None, str]:
+    """What a case's numbers are in a commit, as `content_of` says it; None and why where nobody here knows."""
+    absent = "is not in this repository"
     if not re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit):
-        return None
+        return None, absent
+    asked = (["cat-file", "-e", f"{commit}^{{commit}}"], *(["show", f"{commit}:./{e.name}"] for e in (path, common)))
     try:
-        shown = [
-            run_git(path.parent, ["show", f"{commit}:./{file.name}"], patience=PATIENCE) for file in (path, common)
-        ]
+        known, *shown = (run_git(path.parent, each, patience=PATIENCE) for each in asked)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
+        return None, "was not read: git did not answer"
     if any(each.returncode for each in shown):
-        return None
-    return content_hash(*(each.stdout for each in shown))
+        return None, absent if known.returncode else f"has no {path.name}, or no {common.name}, in that place"
+    return content_hash(*(each.stdout for each in shown)), ""
 
 
 @lru_cache(maxsize=64)

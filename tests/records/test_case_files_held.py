@@ -87,6 +87,21 @@ def test_of_a_commit_that_is_not_here_nobody_knows(cases: Path, made: str) -> No
     assert not (cases / "stolen").exists()
 
 
+def test_files_of_another_name_then_are_not_told_as_another_commit(cases: Path) -> None:
+    before = git(cases, "rev-parse", "HEAD")
+    git(cases, "mv", "resnet50.yaml", "resnet.yaml")
+    then = commit(cases)
+    git(cases, "checkout", "-q", before)
+    found = looked_at("0" * 64, then)
+    assert not found.faults and f"commit {then} has no resnet50.yaml, or no contract.yaml, in" in str(found.note)
+
+
+def test_a_git_that_does_not_answer_is_told(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "PATIENCE", 0.0)
+    found = looked_at("0" * 64, git(cases, "rev-parse", "HEAD"))
+    assert not found.faults and "was not read: git did not answer" in str(found.note)
+
+
 def test_a_suite_outside_of_any_repository_holds_to_nothing(cases: Path) -> None:
     made = git(cases, "rev-parse", "HEAD")
     (cases / ".git").rename(cases / "gone")
