@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 
 from proofmark.errors import reason
 from proofmark.record.parts import Monitoring, Series
@@ -32,6 +33,9 @@ DEVICE_SERIES = {
     "memory": ("memory_used_bytes", "B"),
     "clock": ("clock_mhz", "MHz"),
 }
+
+PEAKS = frozenset({"temperature", "memory", "host memory"})
+"""Series of which the largest reading tells: of all others it is the mean that fits the energy, and those beside it."""
 
 
 def summarise(
@@ -146,13 +150,23 @@ def _all_series(samples: Sequence[Sample], readings: Mapping[int, Timed]) -> Ite
 
 
 def _series(name: str, unit: str, device: int | None, points: Points) -> Iterator[Series]:
-    """At most POINTS points, each the largest of its stretch; nothing if no sample has a value."""
+    """At most POINTS points, each for a stretch; nothing if no sample has a value."""
     if points:
         stride = -(-len(points) // POINTS)
-        chosen = [max(points[i : i + stride], key=lambda p: p[1]) for i in range(0, len(points), stride)]
+        one_of = _largest if name in PEAKS else _mean
+        chosen = [one_of(points[i : i + stride]) for i in range(0, len(points), stride)]
         yield Series(
             name=name, unit=unit, device=device, times=tuple(t for t, _ in chosen), values=tuple(v for _, v in chosen)
         )
+
+
+def _largest(stretch: Points) -> tuple[float, float]:
+    return max(stretch, key=lambda point: point[1])
+
+
+def _mean(stretch: Points) -> tuple[float, float]:
+    times, values = zip(*stretch, strict=True)
+    return fmean(times), fmean(values)
 
 
 def _energy(

@@ -161,7 +161,8 @@ class Memory(Part):
 
 
 class Series(Part):
-    """Readings over time. `device` is null for the host; times are seconds since the epoch."""
+    """Readings over time: of very many each stretch's mean, of temperature and memory its largest. `device` is null for
+    the host; times are seconds since the epoch."""
 
     name: str
     unit: str

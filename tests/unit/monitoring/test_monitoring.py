@@ -148,10 +148,21 @@ def test_rubbish_is_counted_and_named(tmp_path: Path) -> None:
     assert failure.startswith("4 lines of the monitor's log are not samples (line 3: Invalid JSON: ")
 
 
-def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
-    samples = [sample(t, power_w=999 if t == 777 else 1) for t in range(2000)]
-    (power,) = [series for series in seen(tmp_path, samples).series if series.name == "power"]
-    assert len(power.values) <= 300 and max(power.values) == 999
+def test_long_series_keep_their_peaks_where_these_tell_and_else_their_means(tmp_path: Path) -> None:
+    """A device that waits half of the time is not drawn as one that never does, nor with more power than energy."""
+    kept = {"temperature_c": 80.0, "memory_used_bytes": 9, "power_w": 100.0, "utilization": 1.0, "clock_mhz": 900.0}
+    idle = dict.fromkeys(kept, 0)
+    samples = [sample(t, **(kept if t % 4 < 2 else idle)) for t in range(1200)]
+    found = {series.name: series for series in seen(tmp_path, samples).series if series.device == 0}
+    assert {name: set(series.values) for name, series in found.items()} == {
+        "temperature": {80.0},
+        "memory": {9.0},
+        "power": {50.0},
+        "utilisation": {0.5},
+        "clock": {450.0},
+    }
+    assert found["power"].times == tuple(1.5 + 4 * t for t in range(300))
+    assert found["memory"].times == tuple(4.0 * t for t in range(300))
 
 
 @pytest.mark.parametrize("line", ['{"time": 1}', "x", json.dumps({"time": 1, "devices": [{"device": 0}] * 9})])
