@@ -49,7 +49,7 @@ class Driver:
         self.reasons = 0
         self.limit_mw = 700_000
         self.divided: set[int] = set()
-        self.capability = {0: (9, 0), 1: (9, 0)}
+        self.capability = dict.fromkeys(range(3), (9, 0))
 
     def answers(self) -> dict[str, Callable[..., Any]]:
         process = SimpleNamespace(pid=4321, usedGpuMemory=3 * GIB)
@@ -204,6 +204,10 @@ def test_a_training_sees_no_gpu_that_is_divided(driver: Driver, monkeypatch: pyt
     assert limits_to_all(Nvidia()) == {"CUDA_VISIBLE_DEVICES": "1"}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     assert limits_to_all(Nvidia()) == {} and limits_to_all(Processor()) == {}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert limits_to_all(Nvidia()) == {"CUDA_VISIBLE_DEVICES": "1"}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert limits_to_all(Nvidia()) == {}
 
 
 def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +288,25 @@ def test_a_session_has_no_more_devices_than_cuda_shows(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     count, why = count_alike(Nvidia(), ROOT / "vendors/nvidia/chips.yaml")
     assert (count, why) == (1, f", of {chosen.count(',') + 1} that CUDA_VISIBLE_DEVICES names")
+
+
+@pytest.mark.parametrize(
+    "chosen, indices",
+    [
+        *[("0,1,2", []), ("0", []), ("2,0,1", [2]), ("1,2,0", [1, 2]), ("1,2", [1, 2])],
+        *[("GPU-0000,GPU-0001", []), ("GPU-0001,GPU-0000,GPU-0002", [1]), ("GPU-000", [])],
+    ],
+)
+def test_no_session_gets_the_slice_of_a_divided_gpu_that_is_named(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, chosen: str, indices: list[int]
+) -> None:
+    """Cases get the first of the names: as many as devices are found, which have to be those that are found."""
+    driver.names.append(driver.names[0])
+    driver.divided = {0}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    vendor = Nvidia()
+    assert [device.index for device in vendor.devices()] == indices
+    assert count_alike(vendor, ROOT / "vendors/nvidia/chips.yaml")[0] == len(indices)
 
 
 def test_a_gpu_that_is_divided_is_no_chip(driver: Driver) -> None:

@@ -82,22 +82,23 @@ def _visible(handles: Mapping[int, Any]) -> list[tuple[int, Any]]:
     """Those that CUDA shows, with their numbers: by number or by UUID, of which the beginning is enough. From a word on
     that names none it shows none.
 
-    None that is divided by MIG: a slice is not the chip, and its figures are not the chip's.
+    None that is divided by MIG: a slice is not the chip, and its figures are not the chip's. Of one that is named CUDA
+    shows a slice, so from such a word on there is none either.
     """
-    shown = list(handles.items())
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        named = [(index, handle, str(pynvml.nvmlDeviceGetUUID(handle))) for index, handle in shown]
-        shown = []
-        for word in map(str.strip, chosen.split(",")):
-            meant = [
-                (index, handle)
-                for index, handle, uuid in named
-                if word == str(index) or (word.startswith("GPU-") and uuid.startswith(word))
-            ]
-            if not meant:
-                break
-            shown += meant
-    return [(index, handle) for index, handle in shown if not _is_divided(handle)]
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
+        return [(index, handle) for index, handle in handles.items() if not _is_divided(handle)]
+    named = [(index, handle, str(pynvml.nvmlDeviceGetUUID(handle))) for index, handle in handles.items()]
+    shown: list[tuple[int, Any]] = []
+    for word in map(str.strip, chosen.split(",")):
+        meant = [
+            (index, handle)
+            for index, handle, uuid in named
+            if word == str(index) or (word.startswith("GPU-") and uuid.startswith(word))
+        ]
+        if not meant or any(_is_divided(handle) for _, handle in meant):
+            break
+        shown += meant
+    return shown
 
 
 def _is_divided(handle: Any) -> bool:

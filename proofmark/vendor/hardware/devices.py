@@ -60,12 +60,15 @@ def limits_to_all(vendor: Vendor) -> dict[str, str]:
     """What has a process see all of the vendor's devices, and no others: one that is divided, or does not answer, may
     be counted by the runtime and not by the vendor.
 
-    Nothing where the user has said which, or there is no such variable.
+    Nothing where the user has said which, and the vendor finds as many or none, or there is no such variable.
     """
     variable = vendor.visible_devices_variable
-    if variable is None or variable in os.environ:
+    if variable is None:
         return {}
-    return {variable: ",".join(usable_devices(vendor))}
+    names, found = usable_devices(vendor), len(vendor.devices())
+    if variable in os.environ and not 0 < found < len(names):
+        return {}
+    return {variable: ",".join(names[:found])}
 
 
 def no_device(name: str, vendor: Vendor, where: str, isolation: Isolation | None = None) -> str:
