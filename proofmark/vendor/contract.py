@@ -126,7 +126,8 @@ class Vendor(ABC):
     visible_devices_variable: str | None = None
     """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES.
 
-    Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes.
+    Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes. That is
+    each device by itself, by commas: a range, which some runtimes take, is refused.
     Where its user has not set it, a case gets one of `devices()`, and a training's ranks have all of them. Without one
     no case can be given any but the first, so that they run one after the other.
     """

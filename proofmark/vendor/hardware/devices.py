@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
+from proofmark.errors import UsageError
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.container import container_kind
 from proofmark.wall.isolation import Isolation
@@ -25,12 +27,19 @@ def usable_devices(vendor: Vendor) -> list[str]:
     """Names of the devices that this session may use, as the vendor's visible-devices variable takes them.
 
     What the user has put into that variable limits them.
+
+    Raises:
+        UsageError: a range is among them, which would be one case's as if it were one device.
     """
     variable = vendor.visible_devices_variable
     chosen = os.environ.get(variable) if variable else None
-    if chosen is not None:
-        return [name.strip() for name in chosen.split(",") if name.strip()]
-    return [str(device.index) for device in vendor.devices()]
+    if chosen is None:
+        return [str(device.index) for device in vendor.devices()]
+    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    if ranges := [name for name in names if re.fullmatch(r"\d+-\d+", name)]:
+        what = f"{ranges[0]} is a range; expected each device by itself, as in 0,1,2,3"
+        raise UsageError(f"{variable}={chosen}: {what}")
+    return names
 
 
 def usable_indices(vendor: Vendor) -> list[int | None]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.errors import UsageError
 from proofmark.vendor.contract import Processor, driver_files
 from proofmark.vendor.hardware.container import container_kind
-from proofmark.vendor.hardware.devices import no_device
+from proofmark.vendor.hardware.devices import assign, no_device, usable_devices
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.wall.isolation import Isolation
 from tests.unit.vendor.test_registry import GOOD, add, vendors
@@ -49,6 +50,18 @@ def test_behind_a_wall_it_is_told_which_files_could_be_opened() -> None:
     (line,) = (each for each in no_device("acme", Acme(), "here", walled).split("\n  ") if each.startswith("wall: "))
     assert "could open: /dev/dri/renderD128; vendors/acme/isolation.yaml must name others" in line
     assert "wall: " not in no_device("acme", Acme(), "here", Isolation.none("none was put on"))
+
+
+@pytest.mark.parametrize("chosen, range_", [("0-3", "0-3"), ("0, 2-3", "2-3")])
+def test_a_range_of_devices_is_no_one_device(monkeypatch: pytest.MonkeyPatch, chosen: str, range_: str) -> None:
+    """One case would have all of them, under one chip's name."""
+    monkeypatch.setenv("ACME_DEVICES", chosen)
+    with pytest.raises(UsageError) as caught:
+        assign(Acme(), 0)
+    what = f"{range_} is a range; expected each device by itself, as in 0,1,2,3"
+    assert str(caught.value) == f"ACME_DEVICES={chosen}: {what}"
+    monkeypatch.setenv("ACME_DEVICES", "GPU-0001-2, 0.1")
+    assert usable_devices(Acme()) == ["GPU-0001-2", "0.1"]
 
 
 @pytest.mark.parametrize(
