@@ -119,6 +119,8 @@ def count_alike(vendor: Vendor, path: Path) -> tuple[int, str]:
     """
     chips, found = load_chips(path), {device.index: device.name for device in vendor.devices()}
     names = [None if index is None else found.get(index) for index in usable_indices(vendor)] if found else []
+    if None in names and len(names) == len(found):  # it numbers those that it is shown, in their order
+        names = [*found.values()]
     kinds = [_kind(name, chips) for name in names]
     for count, kind in enumerate(kinds):
         if kind != kinds[0] and None not in (kind, kinds[0]):

@@ -7,6 +7,7 @@ on and says so.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 from proofmark.errors import ConfigurationError, UsageError, harmless
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
-from proofmark.process.environment import let_pass
+from proofmark.process.environment import let_pass, passed_on
 from proofmark.rules.yaml.typed import problems_of
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.provenance import foreign_files
@@ -67,10 +68,12 @@ def introduce(
     let_pass(place.passing)
     orders: dict[str, Any] = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall}
     orders |= {"suites": list(suites), "busy": busy}
-    line, isolation = _ask(name, orders, load_environment(place.directory).variables)
-    answers = _understood(name, line, place.directory)
-    if answers.visible_devices_variable:  # who started this session may have limited it to some devices
-        let_pass([answers.visible_devices_variable])
+    answers, isolation = _heard(name, orders, place.directory)
+    if variable := answers.visible_devices_variable:  # who started this session may have limited it to some devices
+        passed = variable not in os.environ or variable in passed_on(os.environ)
+        let_pass([variable])
+        if not passed:  # what it said was of others too
+            answers, isolation = _heard(name, orders, place.directory)
     _, distribution = target_of(name, vendors_dir)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
@@ -84,6 +87,16 @@ def introduce(
 def introduced(name: str, answers: Mapping[str, Any], vendors_dir: Path) -> FoundVendor:
     """A vendor by what it answered in another process (`IntroducedVendor.answers`)."""
     return _of(name, Answers.model_validate(answers), vendors_dir)
+
+
+def _heard(name: str, orders: dict[str, Any], directory: Path) -> tuple[Answers, Isolation]:
+    """What a vendor answers, in a process of its own, and how that was kept from the rest.
+
+    Raises:
+        UsageError, ConfigurationError: as of `introduce`.
+    """
+    line, isolation = _ask(name, orders, load_environment(directory).variables)
+    return _understood(name, line, directory), isolation
 
 
 def _of(name: str, answers: Answers, vendors_dir: Path, isolation: Isolation | None = None) -> FoundVendor:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
+from proofmark.process.child import Child
 from proofmark.process.environment import passed_on
 from proofmark.vendor.contract import Device
+from proofmark.vendor.hardware.chips import count_alike
 from proofmark.vendor.hardware.devices import assign, usable_devices
 from proofmark.vendor.introduction import asking as introduction
 from proofmark.vendor.introduction.answers import IntroducedVendor
@@ -55,6 +57,26 @@ def test_the_variable_that_limits_it_to_some_devices_passes(vendors: Path, monke
     add(vendors, "acme", f"{GOOD}\nAcme.visible_devices_variable = 'ACME_VISIBLE_DEVICES'\n")
     introduce("acme", vendors)
     assert passed_on(dict(os.environ) | {"ACME_VISIBLE_DEVICES": "4,5"})["ACME_VISIBLE_DEVICES"] == "4,5"
+
+
+def test_a_vendor_says_what_there_is_under_the_variable_that_limits_it(
+    vendors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its runtime may heed it: the chip would be another device's. A second import is for that alone."""
+    shown = "[int(n) for n in os.environ.get('ACME_VISIBLE_DEVICES', '0,1,2').split(',')]"
+    devices = f"[Device(place, 'ABC'[number]) for place, number in enumerate({shown})]"
+    text = GOOD.replace('[Device(0, "a")]', devices).replace('return "a"', "return self.devices()[0].name")
+    add(vendors, "acme", f"import os\n{text}\nAcme.visible_devices_variable = 'ACME_VISIBLE_DEVICES'\n")
+    begun = list[str]()
+    monkeypatch.setattr(introduction, "Child", lambda name, **others: begun.append(name) or Child(name, **others))
+    monkeypatch.setenv("PROOFMARK_PASSES", "")
+    assert introduce("acme", vendors).vendor.chip() == "A" and len(begun) == 1
+    monkeypatch.setenv("PROOFMARK_PASSES", "")
+    monkeypatch.setenv("ACME_VISIBLE_DEVICES", "1,2")
+    found = introduce("acme", vendors)
+    assert found.vendor.chip() == "B" and len(begun) == 3
+    assert count_alike(found.vendor, found.chips_file)[0] == 1, "they are of two chips, however it numbers them"
+    assert introduce("acme", vendors).vendor.chip() == "B" and len(begun) == 4
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "vendors").glob("*/chips.yaml")))
