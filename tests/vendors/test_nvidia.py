@@ -399,6 +399,14 @@ def test_precisions_are_those_of_the_chips_that_are_shown(driver: Driver, monkey
     assert Nvidia().framework_precisions == {"fp32", "fp16", "tf32", "bf16"}
 
 
+def test_an_older_gpu_beside_the_one_that_is_used_takes_no_precision_from_it(driver: Driver) -> None:
+    """No run uses both: a precision that isn't declared, and works, would be an error."""
+    driver.names[1], driver.capability[1] = "Tesla T4", (7, 5)
+    vendor = Nvidia()
+    assert vendor.framework_precisions == {"fp32", "fp16", "tf32", "bf16"}
+    assert vendor.chip() == driver.names[0] and assign(vendor, 0).index == 0
+
+
 def test_memory_of_this_process(driver: Driver) -> None:
     assert nvml.used_by(4321) == 6 * GIB
     assert nvml.used_by(1) is None

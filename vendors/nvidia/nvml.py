@@ -198,17 +198,19 @@ def _of_all(ask: Callable[[Any], Any], handles: Mapping[int, Any]) -> list[str]:
 
 
 def capability() -> tuple[int, int] | None:
-    """The lowest compute capability of the GPUs that may be used, None if there is none to ask."""
+    """The compute capability of the first GPU that may be used, None if there is none to ask. No run uses others than
+    its like."""
     try:
         with session() as handles:
-            found = [_told(pynvml.nvmlDeviceGetCudaComputeCapability, handle) for _, handle in _visible(handles)]
+            shown = _visible(handles)
+            found = _told(pynvml.nvmlDeviceGetCudaComputeCapability, shown[0][1]) if shown else None
     except pynvml.NVMLError:
         return None
-    return min(map(tuple, filter(None, found)), default=None)
+    return None if found is None else (found[0], found[1])
 
 
 def is_before_ampere() -> bool:
-    """Whether one of the GPUs that may be used is: none is where there is none to ask."""
+    """Whether the first GPU that may be used is; none is where there is none to ask."""
     return (capability() or AMPERE) < AMPERE
 
 
