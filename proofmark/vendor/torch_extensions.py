@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from proofmark.finding import installed
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-"""Variable that says whether it does."""
+"""Variable that says whether it does: all but 1 keeps it from that."""
+
+LATER = "later"
+"""Its value where we do so, until `load`. Another is the user's, who wants none."""
 
 
 def hold_back() -> None:
     """Keep torch's import from loading extensions, here and in what this process starts."""
-    os.environ[AUTOLOAD] = "0"
+    if _wanted():
+        os.environ[AUTOLOAD] = LATER
 
 
 @contextlib.contextmanager
@@ -33,7 +37,12 @@ def held_back() -> Iterator[None]:
 @functools.cache
 def load() -> None:
     """Load the extensions that torch would have loaded when it was imported. A second time does nothing."""
-    if installed("torch.backends"):
+    if _wanted() and installed("torch.backends"):
         import torch
 
         torch._import_device_backends()  # type: ignore[no-untyped-call]
+
+
+def _wanted() -> bool:
+    """Whether the user has them loaded."""
+    return os.environ.get(AUTOLOAD, "1") in ("1", LATER)
