@@ -113,7 +113,14 @@ def test_the_public_record_keeps_no_reading_that_gives_a_speed_away(records):
 
 @pytest.mark.parametrize(
     ("series", "reason"),
-    [((), "nothing read power or energy"), (readings(1), "readings do not span the timed window")],
+    [
+        ((), "nothing read power or energy"),
+        (
+            readings(1),
+            "fewer than two readings of power in a timed round, or none around it: "
+            "a smaller --monitor-interval or larger --min-seconds has more",
+        ),
+    ],
 )
 def test_absent_energy_says_why(make_record, series, reason):
     seen = watched(series=series, energy_joules=None, energy_per_item=None, energy_method=None)

@@ -228,7 +228,9 @@ def _energy(record: RunRecord) -> Iterator[Figure]:
     """Within the timed window, all devices together."""
     seen, side = record.monitoring, ranked(record)
     power = seen is not None and any(series.name == "power" for series in seen.series)
-    why = "readings do not span the timed window" if power else "nothing read power or energy"
+    too_few = "fewer than two readings of power in a timed round, or none around it"
+    more = "a smaller --monitor-interval or larger --min-seconds has more"
+    why = f"{too_few}: {more}" if power else "nothing read power or energy"
     reason = reasons.unless_ended(record, side, why if seen else "there was no monitor")
     whole, item = (seen.energy_joules, seen.energy_per_item) if seen else (None, None)
     method = {"note": seen.energy_method} if seen and seen.energy_method else {}
