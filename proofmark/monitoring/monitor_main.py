@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from proofmark.errors import ProofmarkError, named
+from proofmark.errors import ProofmarkError, StepError, harmless, in_a_line, named
 from proofmark.monitoring.watch import ENDING, Watch
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
@@ -27,7 +27,7 @@ from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.packages import ProcessorPackages
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.monitor_log import LARGEST
-from proofmark.vendor.readings import Monitor
+from proofmark.vendor.readings import Monitor, Reading
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall
@@ -141,13 +141,10 @@ class _Sampler:
         if self._monitor is not None:
             try:
                 readings = self._monitor.sample()
-                devices = [
-                    asdict(reading) for reading in readings if self._devices is None or reading.device in self._devices
-                ]
+                own = [each for each in readings if self._devices is None or each.device in self._devices]
+                devices = [each | {"foreign": self._foreign(each["processes"])} for each in map(_plain, own)]
             except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
-                failure = named(error)
-        for device in devices:
-            device["foreign"] = self._foreign(device["processes"])
+                failure = in_a_line(error)
         return {
             "time": now(),
             "cpu": None,
@@ -179,6 +176,26 @@ class _Sampler:
         """Let go of the devices."""
         if self._monitor is not None:
             self._monitor.close()
+
+
+def _plain(reading: Reading) -> dict[str, Any]:
+    """A reading as a line of the log has it.
+
+    Raises:
+        StepError: a value in it can't stand there, or is no process's id.
+    """
+    device = asdict(reading)
+    for name, value in device.items():
+        try:
+            json.dumps(value)
+            wrong = name == "processes" and any(type(pid) is not int or pid < 0 for pid in value or ())
+        except (TypeError, ValueError):
+            wrong = True
+        if wrong:
+            expected = "numbers and text of Python's own; of processes whole numbers"
+            what = f"{name} is {harmless(repr(value))[:80]}; expected {expected}"
+            raise StepError(f"sample(): device {reading.device}: {what}")
+    return device
 
 
 def _first(indices: list[int | None], many: int) -> list[int] | None:

@@ -78,6 +78,29 @@ def test_counters_are_read_when_that_is_asked_for(vendors: Path, tmp_path: Path)
     assert asked["cpu"] is None and first["time"] <= asked["time"] <= last["time"]
 
 
+@pytest.mark.parametrize(
+    "sensor, what",
+    [
+        ("power_w=np.float32(251.0)", "power_w is np.float32(251.0)"),
+        ("memory_used_bytes=np.int64(7)", "memory_used_bytes is np.int64(7)"),
+        ("throttled={'heat'}", "throttled is {'heat'}"),
+        ("processes=('4711',)", "processes is ('4711',)"),
+        ("processes=(-1,)", "processes is (-1,)"),
+        ("processes=7", "processes is 7"),
+    ],
+)
+def test_a_value_that_no_log_takes_is_told_and_ends_nothing(
+    vendors: Path, tmp_path: Path, sensor: str, what: str
+) -> None:
+    reading = f"import numpy as np\n{COUNTS}JOULES = 7.0\n".replace("power_w=5.0", sensor)
+    add(vendors, "acme", reading)
+    sampler = monitor_main._Sampler(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02))
+    expected = "expected numbers and text of Python's own; of processes whole numbers"
+    for line in (sampler.sample(), sampler.count()):
+        assert json.loads(json.dumps(line))["devices"] == []
+        assert line["failure"] == f"sample(): device 0: {what}; {expected}"
+
+
 @pytest.mark.parametrize("joules, counts", [("7.0", True), ("None", False)])
 def test_what_counts_no_energy_is_asked_no_oftener(
     vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joules: str, counts: bool
