@@ -10,6 +10,7 @@ import torch
 
 from proofmark.rules.config import HostSettings
 from proofmark.vendor import ProcessorPackages, StepError
+from proofmark.vendor.hardware.devices import usable_devices
 from tests.vendors.conftest import WEIGHT, config_of
 from vendors.intel import Intel, openvino, vendor
 from vendors.intel.monitor import PackageEnergy
@@ -157,6 +158,22 @@ def test_a_selected_device_is_what_is_described_and_compiled_for(
     with pytest.raises(StepError, match="OpenVINO cannot load it on GPU"):
         InferModel(config_of(HostSettings(device="GPU")), onnx_path, None)
     InferModel(config_of(HostSettings(device="CPU")), onnx_path, None)
+
+
+def test_cards_that_are_selected_by_name_are_told_apart_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions on two of them would wait for each other; on one, by whichever name, they do."""
+
+    class Core:
+        available_devices = ("CPU", "GPU.0", "GPU.1", "NPU")
+
+        def get_property(self, name: str, key: str) -> str:
+            return name
+
+    intel = Intel()
+    monkeypatch.setattr("openvino.Core", Core)
+    for selected, numbers in {"GPU": ["0", "1"], "GPU.0": ["0"], "GPU.1": ["1"], "NPU": ["2"]}.items():
+        intel.select(selected)
+        assert usable_devices(intel) == numbers
 
 
 def test_its_monitor_reads_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:

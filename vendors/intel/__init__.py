@@ -45,13 +45,15 @@ class Intel(Vendor):
         self._take(device)
 
     def devices(self) -> list[Device]:
+        """Those of the kind, numbered among all but the CPU: another one's number would be another's lock."""
         if self.kind == "CPU":
             return [Device(0, processor_name())]
         import openvino
 
         core = openvino.Core()
-        names = [name for name in core.available_devices if _is_of(name, self.kind)]
-        return [Device(index, core.get_property(name, "FULL_DEVICE_NAME")) for index, name in enumerate(names)]
+        names = [name for name in core.available_devices if name != "CPU"]
+        own = [(index, name) for index, name in enumerate(names) if _is_of(name, self.kind)]
+        return [Device(index, core.get_property(name, "FULL_DEVICE_NAME")) for index, name in own]
 
     def synchronize(self) -> None:
         """Nothing to wait for: a call returns when its answer is there."""
