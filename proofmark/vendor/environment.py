@@ -167,6 +167,19 @@ def strangers(directory: Path, known: Collection[str]) -> list[Problem]:
     return [Problem(where, f"cases.{case}", f"there is no such case{hint(case, known)}") for case in others]
 
 
+def assigned(directory: Path, variable: str) -> list[Problem]:
+    """Entries that set the vendor's own visible-devices variable, whatever its name: they would win over what the user
+    chose.
+
+    Raises:
+        ConfigurationError: the file is wrong.
+    """
+    environment = load_environment(directory)
+    needs = {"": environment, **{f"cases.{case}.": own for case, own in environment.cases.items()}}
+    keys = [f"{key}variables.{variable}" for key, own in needs.items() if variable in own.variables]
+    return [Problem(str(directory / FILE), key, ASSIGNED) for key in keys]
+
+
 def missing_packages(directory: Path, cases: Iterable[str]) -> list[Problem]:
     """Packages that cases need and this machine has not: one line, with what installs them. Nothing is installed.
 

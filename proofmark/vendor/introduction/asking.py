@@ -22,7 +22,7 @@ from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass, passed_on
 from proofmark.rules.yaml.typed import problems_of
-from proofmark.vendor.environment import load_environment
+from proofmark.vendor.environment import assigned, load_environment
 from proofmark.vendor.hardware.provenance import foreign_files
 from proofmark.vendor.introduction.answers import Answers, IntroducedVendor
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
@@ -70,6 +70,8 @@ def introduce(
     orders |= {"suites": list(suites), "busy": busy}
     answers, isolation = _heard(name, orders, place.directory)
     if variable := answers.visible_devices_variable:  # who started this session may have limited it to some devices
+        if problems := assigned(place.directory, variable):
+            raise ConfigurationError(problems)
         passed = variable not in os.environ or variable in passed_on(os.environ)
         let_pass([variable])
         if not passed:  # what it said was of others too

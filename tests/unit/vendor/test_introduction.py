@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.errors import UsageError
+from proofmark.errors import ConfigurationError, UsageError
 from proofmark.process.child import Child
 from proofmark.process.environment import passed_on
 from proofmark.vendor.contract import Device
@@ -57,6 +57,28 @@ def test_the_variable_that_limits_it_to_some_devices_passes(vendors: Path, monke
     add(vendors, "acme", f"{GOOD}\nAcme.visible_devices_variable = 'ACME_VISIBLE_DEVICES'\n")
     introduce("acme", vendors)
     assert passed_on(dict(os.environ) | {"ACME_VISIBLE_DEVICES": "4,5"})["ACME_VISIBLE_DEVICES"] == "4,5"
+
+
+@pytest.mark.parametrize("name", ["ZE_AFFINITY_MASK", "HABANA_VISIBLE_MODULES"])
+def test_its_file_sets_no_variable_by_which_its_devices_are_chosen(
+    vendors: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It would win over what its user chose."""
+    monkeypatch.setenv("PROOFMARK_PASSES", "")
+    monkeypatch.setenv(name, "4,5")
+    add(vendors, "acme", f"{GOOD}\nAcme.visible_devices_variable = '{name}'\n")
+    file = vendors / "acme/environment.yaml"
+    own = f"{{{name}: '0,1'}}"
+    file.write_text(f"variables: {own}\ncases:\n  training/net: {{variables: {own}}}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        introduce("acme", vendors)
+    what = "says which devices are used, which the suite assigns"
+    assert [(each.where, each.key, each.what) for each in caught.value.problems] == [
+        (str(file), f"variables.{name}", what),
+        (str(file), f"cases.training/net.variables.{name}", what),
+    ]
+    file.write_text("variables: {ACME_AFFINITY: '0,1'}\n")
+    assert usable_devices(introduce("acme", vendors).vendor) == ["4", "5"]
 
 
 def test_a_vendor_says_what_there_is_under_the_variable_that_limits_it(
