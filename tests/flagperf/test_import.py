@@ -625,6 +625,18 @@ def test_what_has_its_place_in_the_run_list_is_told_to_be_there(tmp_path: Path) 
     assert row(moved, CLUSTER_CONF, "HOSTS").fate == "by hand"
 
 
+def test_no_case_sets_the_variable_by_which_devices_are_chosen(tmp_path: Path) -> None:
+    """A vendor with that in its environment.yaml is refused."""
+    file = "training/acme/bert-pytorch/config/environment_variables.sh"
+    text = FILES[TEST_CONF].replace("ACME_VISIBLE_DEVICES", "ACME_VISIBLE_MODULES")
+    exported = "export ACME_VISIBLE_MODULES=0,1\nexport ACME_FUSE=1\n"
+    moved = again(tmp_path, {TEST_CONF: text, file: exported, **dict.fromkeys(HOST, "")})
+    assert 'visible_devices_variable = "ACME_VISIBLE_MODULES"' in moved.files["vendors/acme/__init__.py"]
+    assert row(moved, file, "ACME_VISIBLE_MODULES").fate == "illegal"
+    written = moved.files["vendors/acme/environment.yaml"]
+    assert "ACME_FUSE" in written and "ACME_VISIBLE_MODULES" not in written
+
+
 @pytest.mark.parametrize("name", ["A;B", "", "1A", "A B"])
 def test_a_variable_that_has_no_name_is_told(tmp_path: Path, name: str) -> None:
     text = FILES[TEST_CONF].replace('"ACME_VISIBLE_DEVICES"', repr(name))

@@ -32,9 +32,9 @@ def bring(checkout: Path, vendor: str, out: Path, house: Path) -> Moved:
         OSError: it can't be written.
     """
     moved = Moved(open_checkout(checkout, vendor), OurCases(house))
+    move_hosts(moved)  # first: they name the variable that no case may set
     move_trainings(moved)
     move_inference(moved)
-    move_hosts(moved)
     move_package(moved)
     _tell_unread(moved)
     moved.rows = list({repr(row): row for row in moved.rows}.values())  # what several files import is told once

@@ -13,7 +13,7 @@ from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
 from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.settings.environment_files import Line, exports, lowers_precision, requirements
 from proofmark.rules.yaml.strict import text_of
-from proofmark.vendor.environment import may_not_be_set
+from proofmark.vendor.environment import ASSIGNED, may_not_be_set
 
 
 def move_environment(moved: Moved, case: OurCase | None, folder: CaseFolder) -> None:
@@ -28,7 +28,7 @@ def move_environment(moved: Moved, case: OurCase | None, folder: CaseFolder) -> 
 def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None, path: Path, absent: str) -> None:
     """The variables of a script, into a case's needs. Of one that is set twice the last counts, as in a shell."""
     lines = list(exports(_text(moved, path)))
-    last = {line.name: at for at, line in enumerate(lines) if not (line.under or _forbidden(line))}
+    last = {line.name: at for at, line in enumerate(lines) if not (line.under or _forbidden(moved, line))}
     gone = {name: line.number for line in lines if line.name.startswith("unset ") for name in line.name.split()[1:]}
     for at, line in enumerate(lines):
         here = f"{moved.package}/environment.yaml: cases: {case.name if case else ''}: variables: {line.name}"
@@ -36,7 +36,7 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
             moved.tell(path, line.number, line.name, None, "refused", why=line.why)
         elif needs is None:
             moved.tell(path, line.number, line.name, line.value, "unknown", why=absent)
-        elif why := _forbidden(line):
+        elif why := _forbidden(moved, line):
             moved.tell(path, line.number, line.name, line.value, "illegal", why=why)
         elif line.under:
             why = f"only under a condition: {line.under}; write it there if it always holds"
@@ -54,8 +54,10 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
             moved.tell(path, line.number, line.name, line.value, "taken over", here=here)
 
 
-def _forbidden(line: Line) -> str:
+def _forbidden(moved: Moved, line: Line) -> str:
     """Why a variable is not taken over whatever the case; empty where it may be."""
+    if line.name == moved.facts.visible_devices_variable:
+        return line.why or ASSIGNED
     return line.why or may_not_be_set(line.name) or lowers_precision(line.value or "", line.name) or ""
 
 
