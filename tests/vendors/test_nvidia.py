@@ -196,6 +196,8 @@ def test_a_gpu_that_is_lost_from_the_beginning_is_named_and_the_others_are_used(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001")
     driver.failing[0, function] = getattr(pynvml, f"NVML_ERROR_{code}")
     assert [device.index for device in vendor.devices()] == [1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert vendor.devices() == [], "what CUDA makes of the rest of such a list nobody can say: README.md"
 
 
 def test_a_training_sees_no_gpu_that_is_divided(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
