@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from proofmark.errors import UsageError
 from proofmark.vendor.contract import Vendor
@@ -80,18 +81,19 @@ def limits_to_all(vendor: Vendor) -> dict[str, str]:
     return {variable: ",".join(names[:found])}
 
 
-def no_device(name: str, vendor: Vendor, where: str, isolation: Isolation | None = None) -> str:
+def no_device(name: str, vendor: Vendor, file: Path, isolation: Isolation | None = None) -> str:
     """Say that a vendor has no device here, and what was looked for and found, a line each.
 
     Args:
         name: the vendor's.
         vendor: whose devices were looked for.
-        where: what looked for them.
+        file: of its package, beside which its isolation.yaml lies.
         isolation: how it was kept from the rest meanwhile.
     """
     looked_for = vendor.devices_sought() or ["the vendor does not say (devices_sought())"]
-    sought = [*looked_for, _variable_note(vendor), _wall_note(name, isolation), _container_note(vendor)]
-    lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]
+    sought = [*looked_for, _variable_note(vendor), _wall_note(name, file, isolation), _container_note(vendor)]
+    first = f"vendor {name} finds no device on this machine ({file}: devices()). What was looked for:"
+    lines = [first, *filter(None, sought)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
 
@@ -105,11 +107,11 @@ def _variable_note(vendor: Vendor) -> str | None:
     return f"{variable}: set to {chosen!r}, so that no other device is seen; unset it to see all"
 
 
-def _wall_note(name: str, isolation: Isolation | None) -> str | None:
+def _wall_note(name: str, file: Path, isolation: Isolation | None) -> str | None:
     if isolation is None or isolation.kind != "wall":
         return None
     shown = ", ".join(isolation.devices) or "none"
-    named = f"vendors/{name}/isolation.yaml must name others, as devices: [/dev/{name}*]"
+    named = f"{file.with_name('isolation.yaml')} must name others, as devices: [/dev/{name}*]"
     return (
         f"wall: the device files that its code could open: {shown}; {named}; --isolation process looks without a wall"
     )

@@ -29,7 +29,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> list[str]:
     monkeypatch.delenv("ACME_DEVICES", raising=False)
     if chosen is not None:
         monkeypatch.setenv("ACME_DEVICES", chosen)
-    first, *others = no_device("acme", Acme(), "acme.py: devices()").split("\n  ")
+    first, *others = no_device("acme", Acme(), Path("acme.py")).split("\n  ")
     assert first == "vendor acme finds no device on this machine (acme.py: devices()). What was looked for:"
     return others
 
@@ -47,9 +47,10 @@ def test_it_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, chosen:
 
 def test_behind_a_wall_it_is_told_which_files_could_be_opened() -> None:
     walled = Isolation(kind="wall", devices=("/dev/dri/renderD128",))
-    (line,) = (each for each in no_device("acme", Acme(), "here", walled).split("\n  ") if each.startswith("wall: "))
-    assert "could open: /dev/dri/renderD128; vendors/acme/isolation.yaml must name others" in line
-    assert "wall: " not in no_device("acme", Acme(), "here", Isolation.none("none was put on"))
+    file = Path("/opt/lib/acme_proofmark/__init__.py")  # of an installed package
+    (line,) = (each for each in no_device("acme", Acme(), file, walled).split("\n  ") if each.startswith("wall: "))
+    assert "could open: /dev/dri/renderD128; /opt/lib/acme_proofmark/isolation.yaml must name others" in line
+    assert "wall: " not in no_device("acme", Acme(), file, Isolation.none("none was put on"))
 
 
 @pytest.mark.parametrize("chosen, range_", [("0-3", "0-3"), ("0, 2-3", "2-3")])
