@@ -97,6 +97,14 @@ def memory_of(vendor: Vendor) -> tuple[int | None, int | None]:
     return used, total
 
 
+def _folder_of(vendor: Vendor) -> Path:
+    """That of the package which has it as `vendor`: its class may lie deeper."""
+    names = type(vendor).__module__.split(".")
+    around = [sys.modules[".".join(names[:count])] for count in range(1, len(names) + 1)]
+    package = next((each for each in around if getattr(each, "vendor", None) is vendor), around[-1])
+    return Path(package.__file__ or "").parent
+
+
 def _access(path: Path) -> str:
     if os.access(path, os.R_OK | os.W_OK):
         return "there, this user may use it"
@@ -234,8 +242,7 @@ class Vendor(ABC):
         from proofmark.vendor.monitor_log import memory_seen
 
         used, total = memory_seen(Path(path))
-        chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")
-        entry = find_chip(self.chip(), load_chips(chips))
+        entry = find_chip(self.chip(), load_chips(_folder_of(self) / "chips.yaml"))
         peaks = {name: peak.flops * self.chip_units() for name, peak in entry.peaks.items()} if entry else {}
         return Analysis(
             used / GIB if used is not None else None,

@@ -50,6 +50,20 @@ def add(vendors: Path, name: str, text: str = GOOD, **modules: str) -> None:
         (vendors / name / f"{module}.py").write_text(content)
 
 
+def test_its_chips_are_those_beside_its_package_wherever_its_class_lies(vendors: Path, tmp_path: Path) -> None:
+    """As runs have them: else a log that is read again had no peaks, without a word."""
+    add(vendors, "acme", "from vendors.acme.core.adapter import Acme\nvendor = Acme()\n")
+    (vendors / "acme/core").mkdir()
+    (vendors / "acme/core/__init__.py").touch()
+    (vendors / "acme/core/adapter.py").write_text(GOOD.replace("vendor = Acme()", ""))
+    peak = "{flops: 2e12, source: its datasheet}"
+    (vendors / "acme/chips.yaml").write_text(f"chips:\n- {{name: A, match: ^a$, peaks: {{fp32: {peak}}}}}\n")
+    (tmp_path / "monitor.jsonl").write_text('{"time": 1, "devices": []}\n')
+    found = find_vendor("acme", vendors)
+    assert found.chips_file.is_file()
+    assert found.vendor.analysis_log(tmp_path / "monitor.jsonl").fp32_peak == 2e12
+
+
 def test_found_in_its_folder(vendors: Path) -> None:
     add(vendors, "acme")
     found = find_vendor("acme", vendors)
