@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fixtures.cases.suites import SUITES
 from fixtures.gate.baseline import Subject
 from fixtures.gate.recorded import RecordedBaseline
+from fixtures.options.policy import POLICY
 from fixtures.outputs.baselines import Comparison, _had_a_speed
 from fixtures.outputs.reporting import NOT_COMPARED, RECORDS, tell_not_compared
 from proofmark.gate.decision import Pairs, Rates, StoppingRule
@@ -425,19 +426,28 @@ def test_what_comes_of_pairs_is_like_them(rates: list[tuple[float, float]]) -> N
     assert [ratio.unlike_its_pairs() for ratio in pairs.ratios()] == [None]
 
 
-@pytest.mark.parametrize("of, told", [("then", True), ("never", False), ("unsupported then too", False)])
-def test_what_had_a_speed_is_not_dropped_without_a_word(tmp_path: Path, of: str, told: bool) -> None:
-    """By its vendor's list of what does not work; but what the baseline has no speed of either."""
-    unsupported = Verdict(kind=VerdictKind.UNSUPPORTED, expected=True)
+LISTED = "the vendor lists it as unsupported, and the baseline does not"
+UNLISTED = "it is UNSUPPORTED, which the policy lets pass, and the baseline may have a speed of it"
+
+
+@pytest.mark.parametrize("listed, blocks, told", [(True, True, LISTED), (False, False, UNLISTED), (False, True, None)])
+@pytest.mark.parametrize("of", ["then", "never", "unsupported then too"])
+def test_what_had_a_speed_is_not_dropped_without_a_word(
+    tmp_path: Path, of: str, listed: bool, blocks: bool, told: str | None
+) -> None:
+    """By its vendor's list of what does not work, or by a policy; but what the baseline has no speed of either."""
+    unsupported = Verdict(kind=VerdictKind.UNSUPPORTED, expected=listed)
+    policy = default_policy().model_copy(update={"blocks": (VerdictKind.UNSUPPORTED,) if blocks else ()})
     then, now = make_record(), make_record().model_copy(update={"verdict": unsupported})
     (now if of == "unsupported then too" else then).save(tmp_path / "record.json")
-    config: Any = SimpleNamespace(stash={SUITES: suites_there.SUITES}, option=SimpleNamespace(compare_unlike=True))
+    stash: Any = {SUITES: suites_there.SUITES, POLICY: policy}
+    config: Any = SimpleNamespace(stash=stash, option=SimpleNamespace(compare_unlike=True))
     baseline = RecordedBaseline(tmp_path / "record.json", "record.json", config)
     record = now.model_copy(update={"case": "another"}) if of == "never" else now
     config.stash[RECORDS] = [(record, tmp_path)]
     tell_not_compared(config, "--compare", [], "whole", baseline.had_a_speed)
-    what = "--compare: nothing of it was compared: the vendor lists it as unsupported, and the baseline does not"
-    assert config.stash.get(NOT_COMPARED, []) == ([(record.run_name, what)] if told else [])
+    what = [(record.run_name, f"--compare: nothing of it was compared: {told}")]
+    assert config.stash.get(NOT_COMPARED, []) == (what if told and of == "then" else [])
 
 
 def test_a_saved_figure_is_a_speed_that_a_case_had() -> None:
