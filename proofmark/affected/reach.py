@@ -72,16 +72,19 @@ class Tree:
 
 
 def reaches(files: Iterable[Change], rooms: Rooms, tree: Tree) -> tuple[Reach, ...]:
-    """What changed files reach; nothing that another of them covers."""
+    """What changed files reach; nothing that another of them covers, but for scales' own files."""
+    own: list[Reach] = []
     kept: list[Reach] = []
     for reach in (reach for change in files for reach in _reach_of(change, rooms, tree)):
-        if not any(other.covers(reach) for other in kept):
+        if reach.scale is not None:
+            own.append(reach)
+        elif not any(other.covers(reach) for other in kept):
             kept = [*(other for other in kept if not reach.covers(other)), reach]
-    return tuple(kept)
+    return (*own, *kept)
 
 
 def why(run: Asked, found: Iterable[Reach]) -> Reach | None:
-    """What a run is affected by; None where it is not affected."""
+    """What a run is affected by, its scale's own file before any other; None where it is not affected."""
     return next((reach for reach in found if reach.covers(run)), None)
 
 

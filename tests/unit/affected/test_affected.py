@@ -227,6 +227,18 @@ def test_what_two_changes_affect_is_what_either_does(one: list[str], other: list
     assert affected(one + other) == affected(other + one) == affected(one) | affected(other)
 
 
+@pytest.mark.parametrize("beside", ["vendors/acme/README.md", "vendors/acme/configs/training/net.yaml", "pytest.ini"])
+def test_a_scales_own_file_is_what_its_run_is_affected_by_whatever_else_changed(beside: str) -> None:
+    """Of a run that the machine can't have it makes a failure, which a file beside it does not mend."""
+    own = "vendors/acme/configs/training/net/1x2.yaml"
+    for paths in ([own, beside], [beside, own]):
+        found = reaches(map(Change, paths), ROOMS, TREE)
+        reach = why(Asked("training", "net", "1x2", "acme"), found)
+        assert reach is not None and (reach.because, reach.scale) == (own, "1x2")
+        other = why(Asked("training", "net", "1x1", "acme"), found)
+        assert other is not None and (other.because, other.scale) == (beside, None)
+
+
 @given(PATHS)
 def test_a_file_that_no_rule_names_is_never_lost(path: str) -> None:
     found = reaches([Change(path)], ROOMS, TREE)
