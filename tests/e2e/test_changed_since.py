@@ -91,6 +91,20 @@ def test_documents_alone_affect_nothing_which_is_said_and_is_no_failure(house: H
     assert broken.code == 5 and "NOTHING AFFECTED" not in broken.output
 
 
+def test_packages_of_cases_that_are_left_out_are_not_asked_for(house: House, git: Git) -> None:
+    needs = "cases: {inference/second: {requirements: ['fake-runtime>=2']}}\n"
+    (house.root / "vendors/fake/environment.yaml").write_text(needs)
+    git("add", "-A")
+    git("commit", "-qm", "needs")
+    git("branch", "-f", "main")
+    edit(house, "docs/page.md")
+    ran = house.run("--changed-since", "main")
+    assert ran.code == 0 and "NOTHING AFFECTED" in ran.output, ran.output
+    edit(house, "vendors/fake/configs/inference/second.yaml")
+    ran = house.run("--changed-since", "main")
+    one_line_answer(ran, "environment.yaml: requirements: not installed", "pip install 'fake-runtime>=2'")
+
+
 def test_a_vendors_request_is_judged_by_the_bases_rule(house: House, git: Git) -> None:
     edit(house, "vendors/fake/nan.py")
     assert (
