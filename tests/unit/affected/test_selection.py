@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+import execnet
 import pytest
 
 from fixtures import affected
@@ -30,17 +31,28 @@ def config(found: Selection | None) -> Any:
     return SimpleNamespace(stash={SELECTION: found} if found else {}, option=option)
 
 
+GBK = "vendors/acme/\udcc4\udce3.txt"
+"""A name that is not UTF-8, as files have it that were unpacked from an archive of another system."""
+
+
+def sent(plain: Any) -> Any:
+    """As between the controller and a worker."""
+    return execnet.loads(execnet.dumps(plain))
+
+
 def test_a_worker_has_what_the_controller_found() -> None:
-    node: Any = SimpleNamespace(config=config(selection()), workerinput={})
+    files = (*FILES, Change(GBK))
+    found = Selection(Changes("main", "0" * 40, files, 1, (GBK,)), ROOMS, whose(files, ROOMS))
+    node: Any = SimpleNamespace(config=config(found), workerinput={})
     affected.pytest_configure_node(node)
-    assert affected._from_worker_input(node.workerinput[affected.WORKERS]) == selection()
+    assert affected._from_worker_input(sent(node.workerinput[affected.WORKERS])) == found
 
 
 def test_the_controller_learns_what_a_worker_left_out() -> None:
     decided, learned = selection(), selection()
-    decided.kept["training/net/A100x1x8"] = Reach("f", "training", "net", "A100x1x8", "acme")
+    decided.kept["training/net/A100x1x8"] = Reach(GBK, "training", "net", "A100x1x8", "acme")
     decided.left_out["training/net/1x1"] = "so"
-    learned.learn(decided.plain())
+    learned.learn(sent(decided.plain()))
     assert learned == decided
 
 
