@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import random
@@ -384,17 +385,22 @@ def test_nothing_to_compare_with_is_no_pass() -> None:
     assert judge(record(compared=compared(lacking="it has no such case"))).kind is VerdictKind.INSUFFICIENT
 
 
-def test_a_record_that_is_gone_by_then_is_a_problem_of_the_run(tmp_path: Path) -> None:
-    head, path = make_record(), tmp_path / "record.json"
+def test_a_record_is_compared_with_as_it_was_read_wherever_a_link_leads_by_then(tmp_path: Path) -> None:
+    """`latest` leads to this session once it has begun, where this very run's record is about to be."""
+    head, path = make_record(), tmp_path / "earlier/inference/resnet50/record.json"
+    path.parent.mkdir(parents=True)
     head.save(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "latest").symlink_to("earlier")
     suites = suites_there.SUITES
     config: Any = SimpleNamespace(stash={SUITES: suites}, option=SimpleNamespace(compare_unlike=True))
-    baseline = RecordedBaseline(path, "record.json", config)
-    subject = Subject(head.run_name, head, suites["inference"], "suites/x.py", (), print)
-    assert baseline.compare(subject, StoppingRule(), 1.0).problems == ()
+    baselines = [RecordedBaseline(each, "latest", config) for each in (tmp_path / "latest", path)]
+    (tmp_path / "latest").unlink()
     path.unlink()
-    (problem,) = baseline.compare(subject, StoppingRule(), 1.0).problems
-    assert "cannot be compared with: " in problem and "record.json" in problem and "\n" not in problem
+    subject = Subject(head.run_name, head, suites["inference"], "suites/x.py", (), print)
+    for baseline in baselines:
+        found = baseline.compare(subject, StoppingRule(), 1.0)
+        assert found.identity == digest and found.ratios and not found.problems
 
 
 def test_a_case_that_a_record_says_was_unsupported_is_new(tmp_path: Path) -> None:
