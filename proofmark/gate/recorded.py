@@ -33,7 +33,16 @@ def against(begun: Compared, base: CaseRecord, head: CaseRecord, suite: Suite, r
             problems.append(f"{metric} is missing on a side")
             continue
         ratios.append(_ratio(metric, rates, float(head.config.get("max_noise", NOISE)), rule))
-    return begun.model_copy(update={"ratios": tuple(ratios), "problems": tuple(problems)})
+    differences = (*begun.differences, *([] if problems else _disturbed(head)))
+    return begun.model_copy(update={"ratios": tuple(ratios), "problems": tuple(problems), "differences": differences})
+
+
+def _disturbed(head: CaseRecord) -> list[str]:
+    """Why a session's own run says little of how fast it is, as nothing disturbed the record meanwhile. Compared it is
+    all the same: scatter that is its own would hide that it is slower."""
+    if head.verdict is None or head.verdict.kind is not VerdictKind.AMBIGUOUS:
+        return []
+    return [f"this session's run is AMBIGUOUS by itself: {'; '.join(head.verdict.reasons)}"]
 
 
 def _sound(record: CaseRecord) -> bool:

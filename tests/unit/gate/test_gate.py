@@ -421,6 +421,26 @@ def test_a_case_that_a_record_says_was_unsupported_is_new(tmp_path: Path) -> Non
     assert found[1].new is None and "precision: " in found[1].problems[0]
 
 
+def test_what_disturbed_this_session_is_told_beside_a_record_and_hides_no_regression(tmp_path: Path) -> None:
+    """Nothing disturbed the record meanwhile; but an engine that scatters would get by with being slower."""
+    base = make_record()
+    base.save(tmp_path / "record.json")
+    config: Any = SimpleNamespace(stash={SUITES: suites_there.SUITES}, option=SimpleNamespace(compare_unlike=False))
+    baseline = RecordedBaseline(tmp_path / "record.json", "old", config)
+    verdict = Verdict(kind=VerdictKind.AMBIGUOUS, reasons=("others took 10 % of the cores",))
+    figures = tuple(
+        figure.model_copy(update={"value": figure.value / 2}) if isinstance(figure.value, float) else figure
+        for figure in base.figures
+    )
+    slower = base.model_copy(update={"figures": figures})
+    said = "this session's run is AMBIGUOUS by itself: others took 10 % of the cores"
+    for head, notes in ((slower, ()), (slower.model_copy(update={"verdict": verdict}), (said,))):
+        subject = Subject(head.run_name, head, suites_there.SUITES["inference"], "suites/x.py", (), print)
+        found = baseline.compare(subject, StoppingRule(), 1.0)
+        assert found.differences == notes
+        assert judge(head.model_copy(update={"compared": found})).kind is VerdictKind.FAIL_PERF
+
+
 RATES = st.floats(1e-3, 1e6)
 
 
