@@ -11,6 +11,7 @@ from proofmark.gate.session import Task
 from proofmark.literal import some
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import VerdictKind
+from proofmark.record.provenance import said_of
 
 SHOWN = 8
 """Differences that are named; of more, how many there are."""
@@ -102,9 +103,7 @@ def unlike(base: CaseRecord, head: CaseRecord) -> list[str]:
 
 
 def _machine(record: CaseRecord) -> dict[str, Any]:
-    host = record.host
     known = ("system", "processor", "cores", "kernel", "governor", "driver", "runtime", "firmware")
-    values = {name: getattr(host, name) for name in known} if host else {}
     return {
         "suite": record.suite,
         "profile": record.profile,
@@ -113,7 +112,7 @@ def _machine(record: CaseRecord) -> dict[str, Any]:
         "precision": record.precision,
         "chip": record.chip.name,
         "chip units": record.chip.units,
-        **{name: getattr(value, "value", value) for name, value in values.items()},
+        **{name: said_of(name, record.hosts) for name in known},
         "data set": record.dataset.sha256[:12] if record.dataset else None,
         "weights": record.weights.sha256[:12] if record.weights else None,
     }

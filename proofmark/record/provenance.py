@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -52,6 +53,13 @@ class Host(Part):
     driver: Known = NOT_RECORDED
     runtime: Known = Field(default=NOT_RECORDED, description="CUDA, or the vendor's own")
     firmware: Known = NOT_RECORDED
+
+
+def said_of(fact: str, hosts: Sequence[Host]) -> Any:
+    """What machines run with: once where all agree, else of each in a line; None where there is none."""
+    said = [getattr(value := getattr(host, fact), "value", value) for host in hosts]
+    each = ("unknown" if value is None else str(value) for value in said)
+    return said[0] if len(set(said)) == 1 else "; ".join(each) or None
 
 
 class Container(Part):

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
+from proofmark.record.provenance import said_of
 
 
 def variant(record: CaseRecord) -> dict[str, str]:
@@ -21,12 +22,11 @@ def batch(record: CaseRecord) -> str:
 
 def machine(record: CaseRecord) -> dict[str, Any]:
     """What a speed depends on beside the configuration. Names and numbers only, so that it may lie in a file."""
-    host = record.host
     return {
         "chip": record.chip.name,
         "chip_units": record.chip.units,
-        "processor": host.processor if host else None,
-        "cores": host.cores if host else None,
+        "processor": said_of("processor", record.hosts),
+        "cores": said_of("cores", record.hosts),
     }
 
 

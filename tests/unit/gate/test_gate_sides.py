@@ -47,10 +47,14 @@ from proofmark.record.compared import Compared, Outcome
 from proofmark.record.integrity.own_key import KEY, OwnKey
 from proofmark.record.parts import Identity, VerdictKind
 from proofmark.record.policy import default_policy
+from proofmark.record.provenance import Host, Known, Launched
+from proofmark.training.outcome.record import TrainingRecord
+from reports.content.variant import machine
 from suites.inference import suite
 from suites.training import runs
 from suites.training import suite as training
 from suites.training.test_glm import TestGlm as Glm
+from tests.training_records import make_run, make_training
 from tests.unit.records import measurement, record
 
 
@@ -476,6 +480,22 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
     newer = here.model_copy(update={"versions": {**here.versions, "torch": "99", "proofmark": "99"}})
     newer = newer.model_copy(update={"weights": Identity(name="x", sha256="f" * 64)})
     assert [line.partition(":")[0] for line in unlike(newer, here)] == ["weights", "torch"]
+
+
+def test_a_training_on_other_hosts_is_unlike_whichever_of_them_is_another() -> None:
+    first = make_training().host
+    assert first is not None
+
+    def trained(*others: Host) -> TrainingRecord:
+        launched = [Launched(name=host.name, skew=0.0, round_trip=0.0, host=host) for host in (first, *others)]
+        return make_training(make_run(launched=launched))
+
+    twin = first.model_copy(update={"name": "twin"})
+    newer = first.model_copy(update={"name": "newer", "driver": Known(value="2"), "processor": "q"})
+    assert unlike(make_training(), trained(twin)) == []
+    assert machine(make_training()) == machine(trained(twin)) != machine(trained(newer))
+    found = ["processor: p there, p; q here", "driver: null there, unknown; 2 here"]
+    assert [line.replace('"', "") for line in unlike(trained(twin), trained(newer))] == found
 
 
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
