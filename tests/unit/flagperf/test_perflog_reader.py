@@ -230,6 +230,14 @@ def test_a_round_is_its_first_rank(tmp_path: Path) -> None:
     assert [run.e2e_seconds for run in record.runs] == [100.0, 200.0] and record.repeats == 2
 
 
+@pytest.mark.parametrize("names", [("rank0.round1.log", "rank0.round2.log"), ("rank0.1.out.log", "rank0.2.out.log")])
+def test_logs_of_several_rounds_that_lie_in_one_folder_are_a_run_each(tmp_path: Path, names: tuple[str, str]) -> None:
+    for number, name in enumerate(names, 1):
+        (tmp_path / name).write_text("\n".join(flagperf(FINISHED | {"e2e_time": 100.0 * number})))
+    record = read_perflog([tmp_path / name for name in names])
+    assert [run.e2e_seconds for run in record.runs] == [100.0, 200.0] and len(record.read_from) == 2
+
+
 @given(
     st.lists(st.binary(max_size=80) | st.sampled_from([each.encode() for each in flagperf()]), max_size=12), st.data()
 )
