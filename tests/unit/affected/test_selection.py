@@ -135,6 +135,13 @@ def test_of_a_vendor_whose_files_are_deleted_nothing_can_be_run(tmp_path: Path) 
     assert affected._vendor_of(selection(), tmp_path) is None
 
 
+def test_a_rule_that_does_not_say_what_a_vendor_may_touch_is_not_said_to_be_missing() -> None:
+    rooms = Rooms(affect_no_case=["docs/"])
+    lines = affected.header(Selection(selection().changes, rooms, whose(FILES, rooms)))
+    assert lines[2].startswith("main has no vendor_may_touch in ci/rooms.yaml: ") and len(lines) == 3
+    assert len(affected.header(selection())) == 2
+
+
 def test_one_run_and_one_file_are_one(tmp_path: Path) -> None:
     files = (Change("docs/page.md"),)
     found = Selection(Changes("main", "0" * 40, files, 1), ROOMS, whose(files, ROOMS))
