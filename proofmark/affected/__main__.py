@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.affected.git import changes_between, has_changed, text_at
+from proofmark.affected.git import changes_between, has, has_changed, text_at
 from proofmark.affected.rooms import FILE, Rooms, read_rooms
 from proofmark.affected.whose import whose
 from proofmark.errors import harmless
@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(harmless(str(found)), file=sys.stderr)
     if found.vendor is None:
         return NOT_A_VENDORS
-    if has_changed(folder := f"vendors/{found.vendor}", changes, option.house):
+    if not has(option.head, folder := f"vendors/{found.vendor}", option.house):
+        print(f"{folder}/ is deleted: nothing of it is left to run, and a maintainer decides", file=sys.stderr)
+        return NOT_A_VENDORS
+    if has_changed(folder, changes, option.house):
         merging = f"merge {option.since} into it, and what is judged is what will be merged"
         print(harmless(f"{option.since} has changed {folder}/ since: {merging}"), file=sys.stderr)
         return NOT_A_VENDORS

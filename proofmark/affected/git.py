@@ -68,6 +68,16 @@ def text_at(revision: str, path: str, house: Path, option: str = "--changed-sinc
         raise UsageError(f"{revision}:{path}: it is not UTF-8") from None
 
 
+def has(head: str, path: str, house: Path) -> bool:
+    """Whether the commit `head`, which --head gave, has a file or a folder.
+
+    Raises:
+        UsageError: as of `changes_since`.
+    """
+    with asked_by(f"--head {head}"):
+        return not answer_of_git(house, ["cat-file", "-e", f"{commit_of(head, house)}:./{path}"]).returncode
+
+
 def has_changed(path: str, between: Changes, house: Path) -> bool:
     """Whether the revision itself has changed a path since `head` left it: then neither has what both make together.
 

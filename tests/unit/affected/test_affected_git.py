@@ -200,6 +200,11 @@ def test_a_commit_is_judged_without_being_checked_out(
     assert (code, output) == (1, "") and words.endswith(
         "newer has changed vendors/acme/ since: merge newer into it, and what is judged is what will be merged\n"
     )
+    git("checkout", "-qb", "retired")
+    git("rm", "-qr", "vendors/acme")
+    git("commit", "-qm", "without the vendor")
+    code, output, words = judged("--since", "newer", "--head", "retired")
+    assert (code, output) == (1, "") and "vendors/acme/ is deleted: nothing of it is left to run" in words
     git("checkout", "-q", "--orphan", "alone")
     assert judged("--since", "base", "--head", "own")[0] == 0, "HEAD is nobody's business"
     git("commit", "-qm", "alone")
