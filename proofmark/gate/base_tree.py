@@ -146,9 +146,11 @@ def _named(tree: Path) -> frozenset[str]:
 
 
 def _show(environment: Path, folders: Iterable[str]) -> None:
-    """What no requirement names lies in this session's folders: a vendor's own packages, and its build of torch."""
+    """What no requirement names lies in this session's folders, or where a .pth file in them leads to: a vendor's own
+    packages, which may be editable, and its build of torch."""
     path = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
-    Path(path, "of_the_head.pth").write_text("".join(f"{folder}\n" for folder in folders))
+    lines = (f"import site; site.addsitedir({folder!r})\n" for folder in folders)
+    Path(path, "of_the_head.pth").write_text("".join(lines))
 
 
 def _install(base: Path, python: str, temporary: Path, mark: str) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import site
 import stat
 import subprocess
 import sys
@@ -240,6 +241,20 @@ def test_what_no_requirement_names_the_base_has_of_this_session(tmp_path: Path) 
     asked = "import hypothesis, optuna; print(hypothesis.__file__, optuna.__file__)"
     seen = subprocess.check_output([python, "-P", "-c", asked], text=True).split()
     assert seen == [hypothesis.__file__, str(own / "optuna.py")], "its own come first"
+
+
+def test_a_base_sees_what_is_installed_editable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip leaves a .pth file there, and the package where it is worked at."""
+    base, head, installed, own = (tmp_path / name for name in ("base", "head", "it's installed", "own"))
+    for folder in (base, head, installed, own):
+        folder.mkdir()
+    for tree in (base, head):
+        (tree / "requirements.txt").write_text(f"# {tree.name}\n")
+    (installed / "__editable__.acme.pth").write_text(f"{own}\n")
+    (own / "acme_runtime.py").touch()
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(installed)])
+    python = python_of(base, head, tmp_path / "environment", "")
+    subprocess.run([python, "-P", "-c", "import acme_runtime"], check=True)
 
 
 @pytest.mark.parametrize(
