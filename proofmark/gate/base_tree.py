@@ -107,7 +107,8 @@ def _submodule(folder: Path, commit: str, tree: Path, index: Path) -> None:
         _asked(folder, "cat-file", "-e", f"{commit}^{{commit}}")
     except UsageError:
         what = f"submodule {folder.name} at {commit[:12]} is not in this clone"
-        raise UsageError(f"--compare: {what}: git submodule update --init, and fetch that commit") from None
+        todo = "git submodule update --init, and fetch that commit; one that the head has no more, clone where it was"
+        raise UsageError(f"--compare: {what}: {todo}") from None
     _extract(folder, commit, tree, index)
 
 

@@ -224,6 +224,13 @@ def test_submodules_come_from_their_clones_or_are_refused(history: Path, tmp_pat
     bare = Repository.of(tmp_path / "without/house")
     with pytest.raises(UsageError, match="submodule part at [0-9a-f]{12} is not in this clone: git submodule update"):
         bare.extract(bare.commit("HEAD"), tmp_path / "other-out")
+    git(history, "rm", "-q", "part")
+    git(history, "commit", "-qm", "without it")
+    with pytest.raises(UsageError, match="; one that the head has no more, clone where it was$"):
+        repository.extract(repository.commit("HEAD^"), tmp_path / "earlier")
+    git(tmp_path, "clone", "-q", str(other), str(history / "part"))
+    house = repository.extract(repository.commit("HEAD^"), tmp_path / "again")
+    assert (house / "part/part.txt").read_text() == "part\n"
 
 
 def test_what_no_requirement_names_the_base_has_of_this_session(tmp_path: Path) -> None:
