@@ -173,7 +173,7 @@ def _event(piece: bytes) -> dict[str, Any] | None:
 def _described(log: PerfLog, run: SeedRun | None, folder: RunFolder) -> dict[str, Any]:
     """What can be known of the task without SUBMIT_INFO, in which FlagPerf has nothing."""
     metric = metric_of(log.main().finished or {}, log.submitted) if run else None
-    file = re.search(r"benchmarks/([^/]{1,99})/", log.main().file if log.ranks else "")
+    named = log.main().case if log.ranks else ""
     scale = folder.scale
     names = dict.fromkeys(("profile", "vendor", "precision", "scale", "config_hash"), UNKNOWN)
     nothing = ("host", "flops", "nnodes", "nproc", "target", "global_batch_size", "train_batch_size")
@@ -181,7 +181,7 @@ def _described(log: PerfLog, run: SeedRun | None, folder: RunFolder) -> dict[str
         **dict.fromkeys(nothing),
         **names,
         "suite": "training",
-        "case": folder.case if folder.case and (scale or not file) else file[1] if file else UNKNOWN,
+        "case": folder.case if folder.case and (scale or not named) else named or UNKNOWN,
         **({"scale": str(scale), "nnodes": scale.nnodes, "nproc": scale.nproc} if scale else {}),
         "item": "sample",
         "config": {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ METRICS = ("accuracy", "acc", "acc1", "mAP", "auc", "rouge1", "rouge2", "rougeL"
 """What FlagPerf's cases call their metric where they don't call it `final_<metric>`."""
 
 _BROKE_OFF = Failure(ranks=(), cause="the log has no FINISHED: the run did not come to its end")
+
+_CASE = re.compile(r"benchmarks/(?!driver/)([^/]{1,99})/")
+"""Of the file that wrote a line. Of some it is FlagPerf's own logger, which is of no case."""
 
 RAW = ("throughput(ips)_raw", *(f"training_{items}_per_second" for items in ("sequences", "images", "samples")))
 
@@ -29,7 +33,7 @@ class RankLines:
     times: dict[str, float] = field(default_factory=dict)
     began: float = math.inf
     ended: float = -math.inf
-    file: str = ""
+    case: str = ""
     finished: dict[str, Any] | None = None
     steps: int | None = None
     samples: int | None = None
@@ -53,7 +57,8 @@ class RankLines:
         value = event["value"] if isinstance(event.get("value"), dict) else {}
         if time is not None:
             self.began, self.ended = min(self.began, time), max(self.ended, time)
-        self.file = self.file or str(event["metadata"].get("file", ""))
+        if not self.case and (named := _CASE.search(str(event["metadata"].get("file", "")))):
+            self.case = named[1]
         if name in MOMENTS and time is not None:
             self.times[name] = time
         if name == "FINISHED":

@@ -212,6 +212,13 @@ def test_a_round_that_missed_the_target_counts_as_the_longest_in_the_mean(tmp_pa
     assert uncounted.seconds_to_target is None, "the mean of the others is none of all"
 
 
+def test_flagperfs_own_logger_is_no_case(tmp_path: Path) -> None:
+    """Some lines name its file as the one that wrote them."""
+    logger = line("INIT_START").replace(FILE, "/workspace/flagperf/training/benchmarks/driver/perf_logger.py")
+    assert read(tmp_path, logger, *flagperf()).case == "cpm"
+    assert read(tmp_path, logger).case == "unknown"
+
+
 def test_the_last_run_of_a_log_counts(tmp_path: Path) -> None:
     assert kind(read(tmp_path, *flagperf(), *flagperf(None))) is VerdictKind.ERROR
     assert kind(read(tmp_path, *flagperf(None), *flagperf())) is VerdictKind.INSUFFICIENT
