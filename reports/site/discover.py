@@ -11,6 +11,7 @@ from pathlib import Path
 from proofmark.errors import UsageError, harmless
 from proofmark.folders import walk
 from proofmark.record.envelope import RECORD_FILE
+from proofmark.record.events.log import LOG_FILE
 from proofmark.record.integrity.manifest import MANIFEST, is_whole
 from proofmark.verification.verify import only_part
 
@@ -41,13 +42,14 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
             raise only_part(directory, session_above)
         refused: list[OSError] = []
         for folder, names, files in walk(directory.resolve(), refused.append):
-            whole = MANIFEST in files
-            if whole or RECORD_FILE in files:
-                names.clear()  # what is below belongs to it
+            if MANIFEST in files or RECORD_FILE in files:
                 session = _session(folder)
                 if session.records and folder not in seen:
                     yield session
                 seen.add(folder)
+            elif LOG_FILE not in files:  # of a run that goes on, or was killed
+                continue
+            names.clear()  # what is below belongs to it, and may be of a vendor's making
         yield from _closed(refused)
 
 
