@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -196,7 +196,7 @@ class VendorPlace:
             replace(
                 wall,
                 readable=(
-                    *(*self.readable, *map(Path, self.settings.readable), *wall.readable),
+                    *(*self.readable, *_not_within(self.settings.readable, wall.hidden), *wall.readable),
                     *settled(files, wall.hidden),
                 ),
                 devices=tuple(self.settings.device_files(self.settings.network or wall.streams == "all")),
@@ -204,6 +204,14 @@ class VendorPlace:
                 unix_sockets="all" if more else wall.unix_sockets,
             )
         )
+
+
+def _not_within(named: Iterable[str], hidden: Iterable[Path]) -> tuple[Path, ...]:
+    """Of files and folders those that lie in nothing hidden, wherever links lead: whether a hidden folder can be seen
+    doesn't tell whether one in it can. Around one they are told of as a gap."""
+    private = [os.path.realpath(place) for place in hidden]
+    found = ((Path(name), Path(os.path.realpath(name))) for name in named)
+    return tuple(path for path, end in found if not any(end.is_relative_to(place) for place in private))
 
 
 class _Known:

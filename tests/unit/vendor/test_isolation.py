@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from proofmark.process.environment import LISTED, PASSES, begun_with, passed_on
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.vendor.isolation import FILE, IsolationSettings, VendorPlace
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall
 from reports.content.provenance import identity_rows
 from tests.unit.records import record
 from tests.unit.vendor.test_registry import GOOD, add, vendors
@@ -78,6 +80,22 @@ def test_devices_by_pattern_are_no_disks(vendors: Path, monkeypatch: pytest.Monk
     (vendors / "acme" / FILE).write_text("devices: ['/dev/nu*', '/dev/nvm*']\nreadable: [/opt/acme]\n")
     monkeypatch.setattr("glob.glob", lambda pattern: {"/dev/nu*": ["/dev/null"]}.get(pattern, ["/dev/nvme0"]))
     assert VendorPlace.of("acme", vendors).settings.device_files() == [Path("/dev/null")]
+
+
+def test_what_lies_within_what_is_hidden_is_not_readable(
+    vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the hidden folder itself is closed says nothing of what is in it."""
+    add(vendors, "acme")
+    (tmp_path / "runtime").symlink_to(data := tmp_path / "data")
+    named = (data, data / "labels", tmp_path / "runtime/images", tmp_path / "data2", tmp_path)
+    walls: list[Wall] = []
+    monkeypatch.setattr("proofmark.vendor.isolation.put_on", walls.append)
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path])
+    place = VendorPlace.of("acme", vendors)
+    place = replace(place, settings=IsolationSettings.model_construct(readable=tuple(map(str, named))))
+    place.enter(Wall(hidden=(data,)))
+    assert walls[0].readable == (*place.readable, tmp_path / "data2", tmp_path)
 
 
 def test_adapters_to_other_machines_are_for_who_may_speak_to_those(monkeypatch: pytest.MonkeyPatch) -> None:
