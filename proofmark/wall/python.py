@@ -132,7 +132,10 @@ def _is_a_sites(place: str) -> bool:
 
 
 def _homes() -> Iterator[str]:
-    """Where homes are, and this user's own, whatever the environment says by now."""
-    yield from ("/home", "/root", os.path.expanduser("~"))
+    """Where homes are, and this user's own, whatever the environment says by now. One that is all of the machine, as
+    some systems' `nobody` has, is nobody's."""
+    yield from ("/home", "/root")
+    own = [os.path.expanduser("~")]
     with contextlib.suppress(KeyError):
-        yield pwd.getpwuid(os.getuid()).pw_dir
+        own.append(pwd.getpwuid(os.getuid()).pw_dir)
+    yield from (home for home in own if os.path.realpath(home) != "/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +51,14 @@ def test_neither_homes_nor_what_is_hidden(tmp_path: Path, monkeypatch: pytest.Mo
     assert software([data]) == (site / "gcc",)
     monkeypatch.setenv("HOME", "/nonexistent")
     assert set(software()) == {home, site / "users", data, data / "train", site / "gcc"}
+
+
+def test_a_user_whose_home_is_the_whole_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pwd.getpwuid", lambda number: SimpleNamespace(pw_dir="/"))
+    monkeypatch.setenv("PATH", "/opt/gcc/bin:/root/gcc/bin")
+    for home in ("/", "/home/me"):
+        monkeypatch.setenv("HOME", home)
+        assert software() == (Path("/opt/gcc"),)
 
 
 def test_settings_are_files_of_the_systems_that_everybody_may_read(
