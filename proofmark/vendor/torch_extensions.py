@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 
 from proofmark.finding import installed
+from proofmark.process.warm.main import import_all
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Variable that says whether it does: all but 1 keeps it from that."""
@@ -20,6 +21,12 @@ def hold_back() -> None:
     """Keep torch's import from loading extensions, here and in what this process starts."""
     if _wanted():
         os.environ[AUTOLOAD] = LATER
+
+
+def import_without() -> None:
+    """Import torch, if there is one, and hold them back. This thread keeps its cores, for all that it starts."""
+    hold_back()
+    import_all(("torch",))
 
 
 @contextlib.contextmanager

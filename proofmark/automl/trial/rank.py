@@ -78,7 +78,7 @@ def _loaded_beside(spec: TrialSpec, rank: int) -> list[socket.socket]:
         data: TrainingData = getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
         return data
 
-    torch_extensions.hold_back()
+    torch_extensions.import_without()
     ends, largest = [], max(2, config.global_batch_size, config.eval_batch_size)
     for split, counted in (("train", counters.trained), *((each, counters.evaluated) for each in spec.looks_at)):
         served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -33,7 +33,7 @@ from proofmark.vendor.introduction.asking import introduced
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
     keep_freed()
-    torch_extensions.hold_back()
+    torch_extensions.import_without()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
     tidy_at_exit()
     faulthandler.enable()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from proofmark.errors import StepError
+from proofmark.process.warm.main import import_all
 from proofmark.process.warm.modules import fork_module, split_off
 from proofmark.process.warm.process import Forked
 from proofmark.vendor import torch_extensions
@@ -50,6 +51,7 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     started: dict[int, int] = {}
     try:
         with torch_extensions.held_back():
+            import_all(("torch",))
             from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
     except ImportError:
         known: dict[str, Any] = {}

@@ -61,7 +61,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall, extensions: bool = True) -> I
         ConfigurationError: the vendor's isolation.yaml is wrong.
         OSError: its directories can't be made.
     """
-    torch_extensions.hold_back()
+    torch_extensions.import_without()
     importlib.import_module(spec.case[0])
     temporary = _at_home(own)
     if spec.config["host"]["isolation"] != "wall":

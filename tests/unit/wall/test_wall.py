@@ -325,3 +325,26 @@ def test_threads_would_stay_outside() -> None:
         put_on(Wall())
     done.set()
     waits.join()
+
+
+BOUND = """
+import os, sys
+from proofmark.vendor.torch_extensions import import_without
+from proofmark.wall.wall import Wall, put_on
+whole = os.sched_getaffinity(0)
+import_without()
+import torch
+put_on(Wall())
+torch.set_num_threads(2)
+torch.ones(1 << 20).exp()
+tasks = os.listdir("/proc/self/task")
+print(len(tasks) > 1 and all(os.sched_getaffinity(int(task)) == whole for task in tasks))
+"""
+
+
+@behind
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all that there is")
+def test_threads_that_are_to_be_bound_have_all_cores() -> None:
+    """torch's OpenMP binds the first thread when it is loaded; it can't bind those that this one starts."""
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OMP_PROC_BIND": "true"}
+    assert subprocess.check_output([sys.executable, "-c", BOUND], env=environment, text=True) == "True\n"

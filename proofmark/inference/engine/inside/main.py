@@ -29,7 +29,7 @@ def main() -> None:
     parent, directory, descriptor = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     end_with(parent)
     keep_freed()
-    torch_extensions.hold_back()
+    torch_extensions.import_without()
     _keep_only(descriptor)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
