@@ -59,7 +59,8 @@ class EffectiveConfig(Mapping[str, Any]):
     """What a case runs with. Immutable to the last list.
 
     A value is found by its key in the case's file, as an attribute (`config.batch_size`) or an entry
-    (`config["batch_size"]`); what may be missing with `config.get("batch_size")`, as in any mapping.
+    (`config["batch_size"]`); what may be missing with `config.get("batch_size")`, as in any mapping. A
+    parameter that may be missing is found in `config.parameters`: in the whole, an override may have added its name.
 
     Attributes:
         suite: of the case.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig
 from suites.data.loading import BatchDataset, BatchLoader
-from suites.data.text.masked import IGNORED, load_tokenizer, text_dataset, text_loader
+from suites.data.text.masked import IGNORED, TextFolder, load_tokenizer, text_dataset, text_loader
 from tests.suites.conftest import config_of
 
 
@@ -55,6 +56,14 @@ def test_continuous_text_has_every_token_once_and_only_its_last_item_is_padded(
     assert (attention[:-1] == 1).all() and loader.dataset.identity.items == len(tokens) == -(-len(whole) // 30)
     assert set((targets != IGNORED).sum(1)[:-1].tolist()) == {3}
     assert (targets[:, 0] == IGNORED).all()
+
+
+def test_lines_are_joined_by_a_parameter_alone(text: Path, tokenizer_files: Path) -> None:
+    """A case without it has an override's value in its configurations."""
+    config = loader_config(text, tokenizer_files)
+    parameters = {key: value for key, value in config.parameters.items() if key != "continuous"}
+    added = replace(config, parameters=parameters, configurations={**config.configurations, "continuous": True})
+    assert added.continuous is True and type(text_dataset(added, "validation")) is TextFolder
 
 
 def test_the_standard_profile_is_as_the_published_task() -> None:

@@ -52,7 +52,7 @@ def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
         return grammar_text(split, items, config.max_seq_length, config.seed)
     root = data_directory(config, split, "text files, one sentence or paragraph per line")
     tokenizer = load_tokenizer(config, "mask_token")
-    kind = ContinuousText if config.get("continuous") else TextFolder
+    kind = ContinuousText if config.parameters.get("continuous") else TextFolder
     return kind(root, tokenizer, config.max_seq_length, config.hidden_share, config.seed)
 
 
