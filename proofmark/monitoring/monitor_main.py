@@ -23,6 +23,7 @@ from proofmark.monitoring.watch import ENDING, Watch
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.wall_clock import now
+from proofmark.vendor.environment import take_on
 from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.packages import ProcessorPackages
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
@@ -67,6 +68,7 @@ def main() -> None:
 
 def _close_in(watch: Watch, log: int) -> Isolation:
     """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
+    take_on()
     if not watch.wall:
         return Isolation.none(NOT_ASKED_FOR)
     # what is beyond it nobody reads; the log, which the vendor's code can write too, is such a file

@@ -6,6 +6,8 @@ be those by which the suite, torchrun, the linker or Python's import work.
 
 from __future__ import annotations
 
+import json
+import os
 import platform
 import re
 import shlex
@@ -21,7 +23,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
-from proofmark.process.environment import tidy_environment
+from proofmark.process.environment import let_pass, tidy_environment
+from proofmark.process.warm.imports import READ_ONCE
 from proofmark.rules.yaml.typed import load_model, number_as_text
 
 FILE = "environment.yaml"
@@ -55,6 +58,13 @@ RULES = (
     ),
 )
 """Patterns of names that may not be set, and why."""
+
+AT_START = (*READ_ONCE, "ATEN_", "DNNL_", "ONEDNN_", "TRANSFORMERS_")
+"""How the names of variables begin that libraries heed before a vendor's code runs, as they are imported or make a
+model: none of these, but for those of RULES, has one load code."""
+
+LATER = "PROOFMARK_DECLARED"
+"""The variable with all others that are declared, as JSON, until they may be heeded."""
 
 
 def may_not_be_set(name: str) -> str | None:
@@ -139,14 +149,30 @@ def variables_of(directory: Path, case: str) -> Mapping[str, str]:
 
 
 def environment_of(host: Mapping[str, Any]) -> dict[str, str]:
-    """What the processes that run the vendor's code are given, by the plain form of a case's HostSettings: what the
+    """What the processes that run the vendor's code begin with, by the plain form of a case's HostSettings: what the
     vendor declares, and what keeps them from leaving things behind."""
-    return {**referee_environment_of(host), **declared_of(host)}
+    return {**referee_environment_of(host), **at_start(declared_of(host))}
 
 
 def declared_of(host: Mapping[str, Any]) -> dict[str, str]:
     """What the vendor declares alone."""
     return dict(host.get("environment", {}))
+
+
+def at_start(declared: Mapping[str, str]) -> dict[str, str]:
+    """What of declared variables a process begins with that will run the vendor's code; it takes on the others as it is
+    closed in. A library that it imports before that may load what a variable names, and nobody knows all of these."""
+    later = {name: value for name, value in declared.items() if not name.startswith(AT_START)}
+    begins_with = {name: value for name, value in declared.items() if name not in later}
+    return begins_with | ({LATER: json.dumps(later)} if later else {})
+
+
+def take_on() -> None:
+    """Have the variables that are left: nothing is imported any more before this process is closed in."""
+    later: dict[str, str] = json.loads(os.environ.pop(LATER, "{}"))
+    if later:
+        os.environ |= later
+        let_pass(later)
 
 
 def referee_environment_of(host: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from proofmark.process.lifetime import end_group
 from proofmark.process.output.dictation import Dictation
 from proofmark.process.warm.modules import start_module
 from proofmark.training.spec import AGENT, EVENTS
-from proofmark.vendor.environment import declared_of
+from proofmark.vendor.environment import at_start, declared_of
 
 if TYPE_CHECKING:
     from proofmark.automl.trial.handed_out import HandedOut
@@ -41,7 +41,7 @@ class RankAlone:
         self._events = Dictation(spec.folder / LOG, LONGEST_LOG)
         own = {AGENT: str(os.getpid()), EVENTS: str(self._events.descriptor), **handed.variable}
         declared = declared_of(spec.config["host"]) if spec.epochs else {}  # an evaluation alone runs no vendor's code
-        environment = begun_with(declared, own)
+        environment = begun_with(at_start(declared), own)
         self._process = start_module("proofmark.automl.trial.rank", [path], [], OUTPUT, environment)
 
     def begin(self, begin: Begin) -> None:

@@ -21,6 +21,7 @@ from proofmark.process.memory import keep_memory_private
 from proofmark.process.scratch.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES
+from proofmark.vendor.environment import at_start
 from proofmark.vendor.registry import FoundVendor, target_of
 from proofmark.wall.wall import linked_from
 
@@ -122,7 +123,7 @@ class Engines:
         self.directory.mkdir(exist_ok=True)
         directory, declared = self.directory.absolute(), self.config.host.environment
         if self.container is None:
-            started: Started = OwnGroup(directory, variables=declared)
+            started: Started = OwnGroup(directory, variables=at_start(declared))
         else:
             given = Given.of(self.found, read, self.container, self._hidden())
             started = Contained(

@@ -14,6 +14,7 @@ from proofmark.process.warm.main import import_all
 from proofmark.process.warm.modules import fork_module, split_off
 from proofmark.process.warm.process import Forked
 from proofmark.vendor import torch_extensions
+from proofmark.vendor.environment import at_start
 
 Ends = MutableMapping[int, tuple[int, ...]]
 """By rank, descriptors that it alone gets."""
@@ -58,7 +59,7 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     else:
         known = vars(subprocess_handler)
     if known.get("Popen") is subprocess.Popen:
-        known["Popen"] = partial(_begin, declared, started, {} if ends is None else ends)
+        known["Popen"] = partial(_begin, at_start(declared), started, {} if ends is None else ends)
     elif declared:
         raise StepError(f"this torchrun's ranks can't be given what environment.yaml declares: {', '.join(declared)}")
     elif ends is not None:

@@ -16,6 +16,7 @@ from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
 from proofmark.vendor import torch_extensions
 from proofmark.vendor.contract import GLOO
+from proofmark.vendor.environment import take_on
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, linked_from
@@ -63,6 +64,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall, extensions: bool = True) -> I
     """
     torch_extensions.import_without()
     importlib.import_module(spec.case[0])
+    take_on()
     temporary = _at_home(own)
     if spec.config["host"]["isolation"] != "wall":
         _ready(extensions)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import ConfigurationError
-from proofmark.process.environment import passes
+from proofmark.process.environment import passed_on, passes
 from proofmark.vendor.environment import (
+    LATER,
     environment_of,
     installed,
     load_environment,
@@ -17,6 +18,7 @@ from proofmark.vendor.environment import (
     referee_environment_of,
     require,
     strangers,
+    take_on,
     variables_of,
 )
 
@@ -35,13 +37,16 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_cases_own_win(tmp_path: Path) -> None:
+def test_a_cases_own_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, FILE)
     assert variables_of(tmp_path, "inference/other") == {"ACME_LOG": "1", "NCCL_DEBUG": "WARN"}
     of_net = {"ACME_LOG": "1", "NCCL_DEBUG": "INFO", "KMP_BLOCKTIME": "0"}
     assert variables_of(tmp_path, "inference/net") == of_net
     given = environment_of({"cache_dir": str(tmp_path), "environment": of_net})
-    assert given.items() >= of_net.items() and given["TRITON_CACHE_DIR"]
+    assert given["KMP_BLOCKTIME"] == "0" and given["TRITON_CACHE_DIR"] and not {"ACME_LOG", "NCCL_DEBUG"} & given.keys()
+    monkeypatch.setattr("os.environ", given)
+    take_on()
+    assert given.items() >= of_net.items() and "ACME_LOG" in passed_on(given) and LATER not in given
     assert not referee_environment_of({"cache_dir": str(tmp_path), "environment": of_net}).keys() & of_net.keys()
     assert installed(tmp_path, "inference/net") == {"packaging": version("packaging"), "pyyaml": version("PyYAML")}
     assert missing_packages(tmp_path, ["inference/net", "inference/other"]) == []

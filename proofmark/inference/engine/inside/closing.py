@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.inference.engine.exported import parts_of
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.environment import take_on
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.other_user import become
@@ -25,6 +26,7 @@ def close_in(order: dict[str, Any], config: EffectiveConfig, directory: Path) ->
         config: the settings, the host's among them.
         directory: the process's own, in which it may write.
     """
+    take_on()
     is_alone()  # what it asks with ends the threads that an import has left
     user = config.host.engine_user
     if user is not None:
