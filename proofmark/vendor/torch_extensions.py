@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 from collections.abc import Iterator
 
 from proofmark.finding import installed
-from proofmark.process.warm.main import import_all
+from proofmark.process.warm.main import cores_kept
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Variable that says whether it does: all but 1 keeps it from that."""
@@ -26,7 +27,8 @@ def hold_back() -> None:
 def import_without() -> None:
     """Import torch, if there is one, and hold them back. This thread keeps its cores, for all that it starts."""
     hold_back()
-    import_all(("torch",))
+    with cores_kept(), contextlib.suppress(Exception):  # who needs it will see why
+        importlib.import_module("torch")
 
 
 @contextlib.contextmanager

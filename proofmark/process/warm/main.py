@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,21 +44,28 @@ are counted, not seconds: while the machine stood still no thread could end."""
 
 
 def import_all(modules: Sequence[str]) -> None:
-    """Import what can be, for all that is forked afterwards.
-
-    This thread keeps its cores: an OpenMP that is told to bind threads binds this one to the first when it is loaded,
-    and what is started here would begin there, and stay there behind a wall, where no thread is bound by its number.
-    """
-    cores = os.sched_getaffinity(0)
+    """Import what can be, for all that is forked afterwards."""
     gc.disable()  # there is nothing to collect, and each collection walks over all that is there: a fifth of the time
-    for module in modules:
-        with contextlib.suppress(Exception):  # who needs it will see why
-            importlib.import_module(module)
+    with cores_kept():
+        for module in modules:
+            with contextlib.suppress(Exception):  # who needs it will see why
+                importlib.import_module(module)
     gc.enable()
-    os.sched_setaffinity(0, cores)
     gc.freeze()  # what a collection does not touch stays shared; one here would take a third of a second for 4 MB
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         finalizer.atexit = False  # each fork would take torch's operators out one by one: what they are in ends with it
+
+
+@contextlib.contextmanager
+def cores_kept() -> Iterator[None]:
+    """This thread keeps its cores while it imports: an OpenMP that is told to bind threads binds this one to the first
+    when it is loaded, and what is started here would begin there, and stay there behind a wall, where no thread is
+    bound by its number."""
+    cores = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _is_closed(control: socket.socket) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from proofmark.errors import StepError
-from proofmark.process.warm.main import import_all
+from proofmark.process.warm.main import cores_kept
 from proofmark.process.warm.modules import fork_module, split_off
 from proofmark.process.warm.process import Forked
 from proofmark.vendor import torch_extensions
@@ -51,8 +51,7 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     split_off(IMPORTED)  # nothing, where there are extensions of torch
     started: dict[int, int] = {}
     try:
-        with torch_extensions.held_back():
-            import_all(("torch",))
+        with torch_extensions.held_back(), cores_kept():
             from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
     except ImportError:
         known: dict[str, Any] = {}
