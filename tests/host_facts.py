@@ -8,7 +8,7 @@ FACTS: dict[str, Any] = {
     "hostname": "a",
     "python": "3.11.9",
     "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
-    "data": "aa",
+    "data": {"/data": "aa"},
     "free_bytes": 1 << 40,
     "interface": "up",
     "port_free": True,

@@ -76,6 +76,19 @@ def test_caches_are_cleared_where_that_is_allowed_and_refused_where_not(campus: 
         assert ran.code == 4 and ran.output.count("may not write /proc/sys/vm/drop_caches") == 1, ran.output
 
 
+def test_hosts_are_asked_for_all_data_directories_of_a_run_list(campus: Campus) -> None:
+    root = campus.house.root
+    yaml = root / "suites/training/tiny.yaml"
+    yaml.write_text(yaml.read_text() + "  standard:\n    parameters: {target: 0.9, flops: 480, max_epoch: 1}\n")
+    root.joinpath("runs.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': /no/one, 'tiny:pytorch:x:2:1:1': /no/two}\n")
+    listed = ("--host-config", "runs.yaml", "--profile", "standard", "--preflight-only")
+    campus.write(data_dir="/usr/bin")
+    options = ("--vendor", "cpu", *campus.options, "--cluster", str(campus.file), *listed)
+    ran = campus.house.end(campus.house.start(*options, suite="training"))
+    missing = [ran.output.count(f"there is no directory /no/{name}\n") for name in ("one", "two")]
+    assert ran.code == 4 and missing == [2, 2] and "/usr/bin" not in ran.output, ran.output
+
+
 def test_code_is_sent_once_and_edits_on_a_host_are_noticed(new_campus: Campus) -> None:
     campus = new_campus
     assert campus.run("--preflight-only").code == 0

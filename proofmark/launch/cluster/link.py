@@ -31,7 +31,7 @@ class HostSetup:
     code: CodeTree
     packages: tuple[str, ...]
     described: DescribeRequest
-    data_dir: str | None = None
+    data_dirs: tuple[str, ...] = ()
     weights: str | None = None
     launcher: str = "local"
     """Its name, for a job's file."""
@@ -52,7 +52,7 @@ class HostSetup:
         program = far_end(python)
         if self.container is None or self.engines_alone:
             return node.command(program), {}
-        read = [path for path in (self.data_dir, self.weights) if path]
+        read = [*self.data_dirs, *filter(None, [self.weights])]
         lead, facts = await self.container.prepare(node, self.cluster, read)
         return node.command([*lead, *program]), facts
 

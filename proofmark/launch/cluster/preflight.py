@@ -33,7 +33,7 @@ class Facts(BaseModel):
     free_bytes: Annotated[int, Field(ge=0)]
     interface: str | None
     port_free: bool | None
-    data: str | None
+    data: dict[str, str | None]
     shared: bool | None
     clears_caches: bool | None
 
@@ -45,7 +45,7 @@ class HostRequirements:
     packages: tuple[str, ...]
     interface: str | None = None
     port: int | None = None
-    data_dir: str | None = None
+    data_dirs: tuple[str, ...] = ()
     shared: str | None = None
     """A file that was written here, into a directory that all hosts are said to share."""
     clear_caches: bool = False
@@ -99,8 +99,8 @@ async def question(connection: Connection, report: HostReport, required: HostReq
         report.problems.append(f"{required.shared} (`checkpoints`) was written here and is not there: not shared")
     if report.facts["clears_caches"] is False:
         report.problems.append("`clear_caches`: the user may not write /proc/sys/vm/drop_caches there")
-    if required.data_dir is not None and report.facts["data"] is None:
-        report.problems.append(f"there is no directory {required.data_dir}")
+    absent = [each for each in required.data_dirs if report.facts["data"].get(each) is None]
+    report.problems += [f"there is no directory {each}" for each in absent]
 
 
 async def _ask_time(connection: Connection, report: HostReport) -> None:
@@ -125,8 +125,10 @@ def compare(reports: Sequence[HostReport]) -> None:
             expected = first.facts["versions"].get(package)
             if None not in (version, expected) and version != expected:
                 other.problems.append(f"{package} is {version}, on {first.name} it is {expected}")
-        if None not in (facts["data"], first.facts["data"]) and facts["data"] != first.facts["data"]:
-            other.problems.append(f"the files of the data directory are not those of {first.name}")
+        for directory, files in facts["data"].items():
+            expected = first.facts["data"].get(directory)
+            if None not in (files, expected) and files != expected:
+                other.problems.append(f"the files of {directory} are not those of {first.name}")
         if "chip" in facts and "chip" in first.facts and facts["chip"] != first.facts["chip"]:
             chips = [each["chip"]["name"] for each in (facts, first.facts)]
             other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")

@@ -40,7 +40,7 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
 
     with _written_to(cluster.checkpoints) as shared:
         required = HostRequirements(
-            setup.packages, cluster.interface, cluster.master_port, setup.data_dir, shared, cluster.clear_caches
+            setup.packages, cluster.interface, cluster.master_port, setup.data_dirs, shared, cluster.clear_caches
         )
         await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])

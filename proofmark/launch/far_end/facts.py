@@ -26,7 +26,7 @@ def facts_of(
     packages: list[str],
     interface: str | None,
     port: int | None,
-    data_dir: str | None,
+    data_dirs: list[str],
     shared: str | None,
     clear_caches: bool,
 ) -> Frame:
@@ -38,7 +38,7 @@ def facts_of(
         "free_bytes": shutil.disk_usage(work).free,
         "interface": None if interface is None else _interface_state(interface),
         "port_free": None if port is None else _is_free(port),
-        "data": None if data_dir is None else fingerprint(Path(data_dir)),
+        "data": {directory: fingerprint(Path(directory)) for directory in data_dirs},
         "shared": None if shared is None else Path(shared).exists(),
         "clears_caches": may_drop_caches() if clear_caches else None,
     }

@@ -111,7 +111,7 @@ class Node:
 
     def _described(self) -> dict[str, Any]:
         """What a record should say of this host; the vendor's words only of the first one, or where it has devices."""
-        known = facts_of(self._work, list(self._ticket.packages), None, None, None, None, False)
+        known = facts_of(self._work, list(self._ticket.packages), None, None, [], None, False)
         facts = {key: known[key] for key in ("hostname", "python")}
         facts["versions"] = {name: version for name, version in known["versions"].items() if version}
         asked = self._ticket.described

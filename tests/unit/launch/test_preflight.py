@@ -45,7 +45,7 @@ def reports(**changed: Any) -> list[HostReport]:
     [
         ({"python": "3.12.1"}, "Python is 3.12.1, on first it is 3.11.9"),
         ({"versions": FACTS["versions"] | {"torch": "2.12.0"}}, "torch is 2.12.0, on first it is 2.13.0"),
-        ({"data": "bb"}, "the files of the data directory are not those of first"),
+        ({"data": {"/data": "bb"}}, "the files of /data are not those of first"),
     ],
 )
 def test_hosts_that_differ(changed: dict[str, Any], expected: str) -> None:
@@ -99,7 +99,8 @@ class Answers:
         (Answers(interface="down"), "interface eth1 is down"),
         (Answers(port_free=False), "port 29500 (master_port) is taken"),
         (Answers(clears_caches=False), "`clear_caches`: the user may not write /proc/sys/vm/drop_caches"),
-        (Answers(data=None), "there is no directory /data"),
+        (Answers(data={"/data": None}), "there is no directory /data"),
+        (Answers(data={"/other": "aa"}), "there is no directory /data"),
     ],
 )
 def test_a_host_that_is_not_ready(host: Any, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ def asked(host: Any, monkeypatch: pytest.MonkeyPatch, clock_set: float = 0.0) ->
     monkeypatch.setattr(preflight, "now", lambda: NOW)
     monkeypatch.setattr(preflight.time, "time", lambda: NOW + clock_set)
     report = HostReport(0, "first")
-    asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
+    asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, ("/data",))))
     return report
 
 
@@ -177,8 +178,9 @@ def test_what_a_real_host_says(tmp_path: Path) -> None:
         "shared": __file__,
         "clear_caches": True,
     }
-    asked = [{**wanted, "data_dir": str(tmp_path / name)} for name in ("data", "none")]
-    _, there, missing = far_end(("open", {"work_dir": str(tmp_path / "work")}), *(("facts", each) for each in asked))
+    data, none = (str(tmp_path / name) for name in ("data", "none"))
+    asked = ("facts", {**wanted, "data_dirs": [data, none]})
+    _, there = far_end(("open", {"work_dir": str(tmp_path / "work")}), asked)
     assert (
         there["interface"] == "loopback"
         and there["shared"] is True
@@ -186,7 +188,7 @@ def test_what_a_real_host_says(tmp_path: Path) -> None:
         and there["versions"]["torch"]
         and there["versions"]["no-such-package"] is None
     )
-    assert there["data"] and missing["data"] is None
+    assert there["data"][data] and there["data"][none] is None
     assert there["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
