@@ -49,7 +49,7 @@ class HostSetup:
         Raises:
             HostError: the container's image is not to be had there.
         """
-        program = far_end(python)
+        program = [*_starting(self.cluster), *far_end(python)]
         if self.container is None or self.engines_alone:
             return node.command(program), {}
         read = [*self.data_dirs, *filter(None, [self.weights])]
@@ -99,6 +99,16 @@ class HostLink:
         facts |= {"container": self.container} if self.container else {}
         known = {"node": report.node, "name": report.name, "here": not self.node.lead}
         return {**known, "skew": report.skew, "round_trip": report.round_trip, **facts}
+
+
+STARTING = ("LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
+"""Variables without which a host's interpreter may not start, or not find what is installed."""
+
+
+def _starting(cluster: Cluster) -> list[str]:
+    """What gives those of the cluster file to whatever command follows; nothing where it has none."""
+    given = [f"{name}={cluster.environment[name]}" for name in STARTING if name in cluster.environment]
+    return ["env", *given] if given else []
 
 
 INSTALLERS = "PIP_"

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -155,12 +156,15 @@ def test_the_first_host_says_where_it_listens(answer: dict[str, Any]) -> None:
         asyncio.run(free_port(links[0]))
 
 
-def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+STARTED = (sys.executable, "-c", PROGRAM)
+
+
+def far_end(*orders: tuple[str, dict[str, Any]], command: Sequence[str] = STARTED) -> list[dict[str, Any]]:
     """The answers of a real far end."""
 
     async def all_of_them() -> list[dict[str, Any]]:
         connection = Connection(patience=PATIENCE)
-        await connection.open([sys.executable, "-c", PROGRAM], PATIENCE)
+        await connection.open(command, PATIENCE)
         try:
             return [await connection.ask(order, **fields) for order, fields in orders]
         finally:
@@ -355,6 +359,30 @@ def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) ->
             await link.connection.close()
 
     asyncio.run(ask())
+
+
+def test_the_interpreter_itself_has_what_it_needs_to_start(tmp_path: Path) -> None:
+    """A module's Python is not found without its PATH, or ends for want of its library; packages come by PYTHONPATH."""
+    python, package = tmp_path / "bin/of-a-module", tmp_path / "packages/lent-1.0.dist-info"
+    for folder in (python.parent, package):
+        folder.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\n[ "$LD_LIBRARY_PATH" = /its/lib ] && exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: lent\nVersion: 1.0\n")
+    variables = {"PATH": f"{python.parent}:{os.defpath}", "PYTHONPATH": str(package.parent), "NCCL_DEBUG": "INFO"}
+
+    def known(**more: str) -> str:
+        cluster: Any = Cluster(work_dir=str(tmp_path), python=python.name, environment=variables | more)
+        described = DescribeRequest("cpu", "fp32", "", None, False)
+        setup = HostSetup(Here(), cluster, CodeTree.of(tmp_path, ()), (), described)
+        command, _ = asyncio.run(setup.far_end(Node("far", "far"), cluster.python))
+        asked = {"packages": ["lent"], "interface": None, "port": None, "data_dirs": [], "shared": None}
+        orders = ("open", {"work_dir": str(tmp_path)}), ("facts", {**asked, "clear_caches": False})
+        return str(far_end(*orders, command=command)[1]["versions"]["lent"])
+
+    assert known(LD_LIBRARY_PATH="/its/lib") == "1.0"
+    with pytest.raises(HostError, match="exit code 1"):
+        known()
 
 
 def opened(command: list[str]) -> None:
