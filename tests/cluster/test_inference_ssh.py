@@ -60,6 +60,20 @@ def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path, monkeypatch
     assert any((first.work / "cache" / "weights").rglob("*.safetensors")), "trained there once"
 
 
+def test_packages_that_come_by_pythonpath(campus: Campus, tmp_path: Path) -> None:
+    """As an accelerator's runtime has them. What is named as the suite is, is not found in its place."""
+    lent = tmp_path / "site-packages"
+    (lent / "proofmark").mkdir(parents=True)
+    (lent / "proofmark/__init__.py").write_text("raise ImportError('not the suite')\n")
+    (lent / "runtime.py").write_text("")
+    compiler = campus.house.root / "vendors/fake/honest.py"
+    compiler.write_text(compiler.read_text().replace("import torch\n", "import runtime\nimport torch\n", 1))
+    assert campus.infer().code != 0
+    campus.write(environment={"OMP_NUM_THREADS": "1", "HOUSE": str(campus.house.root), "PYTHONPATH": str(lent)})
+    ran = campus.house.run("--cluster", str(campus.file), *campus.options)
+    assert ran.code == 0, ran.output
+
+
 def test_what_is_wrong_with_hosts_is_told_before_anything_runs(campus: Campus) -> None:
     looked = campus.infer("--preflight-only")
     assert looked.code == 0 and "all 2 hosts are ready" in looked.output, looked.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,8 @@ def main() -> int:
     what = spec["trouble"].get(str(node), "")
     if what.startswith("exit"):
         return int(what.removeprefix("exit"))
+    if what == "where":
+        print(os.environ["PYTHONPATH"], flush=True)
     if what == "sleep":
         time.sleep(120)
     now = time.time()

@@ -93,6 +93,7 @@ class Another(Service):
         root, self.created = self.store_.root, time.time()
         for rank in range(nodes):
             own = {"RANK": str(rank), "WORLD_SIZE": str(nodes), "NPROC_PER_NODE": "1", "MASTER_ADDR": "127.0.0.1"}
+            own["PYTHONPATH"] = "/opt/runtime"  # its image's
             given = [str(root), str(root / places.ticket), str(root / places.results)]
             command = [sys.executable, str(root / places.code / "start.py"), *given]
             (root / name).mkdir(exist_ok=True)
@@ -138,7 +139,7 @@ def test_a_job_of_another_cloud(tmp_path: Path, refused: bool, monkeypatch: pyte
         monkeypatch.setattr(service, "create", refuse)
     described = DescribeRequest("cpu", "fp32", "", Scale.parse("2x1"), devices=False)
     setup = ServiceSetup("another", service, CodeTree.of(root, ("proofmark", "vendors")), ("pydantic",), described)
-    handle = HandingOver(setup).submit(Job("errand", "errand", Spec(str(run), 2), run, LEAVES, 2))
+    handle = HandingOver(setup).submit(Job("errand", "errand", Spec(str(run), 2, {"0": "where"}), run, LEAVES, 2))
     handle._thread.join(120)
     if refused:
         assert handle.status() == "failed"
@@ -147,4 +148,5 @@ def test_a_job_of_another_cloud(tmp_path: Path, refused: bool, monkeypatch: pyte
     assert handle.status() == "succeeded", handle.facts()
     assert [host["name"] for host in handle.facts()["hosts"]] == ["node0", "node1"]
     assert sorted(path.name for path in run.glob("noderank*/result*.json")) == ["result0.json", "result1.json"]
+    assert "/code:/opt/runtime\n" in (run / "noderank0/agent.log").read_text()
     assert handle.facts()["ended"] > handle.facts()["started"] and "instances" not in handle.facts()

@@ -63,6 +63,13 @@ class Child:
         kill_marked(self._mark)
 
 
+def around(given: dict[str, str]) -> dict[str, str]:
+    """A child's environment: this host's, with what is given in its place; but modules that are found by the host's
+    own PYTHONPATH are found still, after what is given."""
+    places = [given.get("PYTHONPATH"), os.environ.get("PYTHONPATH")]
+    return {**os.environ, **given, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+
+
 def kill_marked(mark: str) -> None:
     """Kill whatever carries a mark, until two looks find none: one may start another while it is looked for."""
     for _ in range(50):

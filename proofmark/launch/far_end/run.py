@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Protocol
 
-from proofmark.launch.far_end.child import Child
+from proofmark.launch.far_end.child import Child, around
 from proofmark.launch.far_end.protocol import PIECE, goes_home, is_left
 from proofmark.launch.far_end.store import temporary_directory
 from proofmark.process.scratch.own_directory import remove
@@ -66,7 +66,7 @@ class Run:
                 stdout=log,
                 stderr=log,
                 cwd=code,
-                env={**os.environ, **environment, "TMPDIR": str(self._in_use)},
+                env={**around(environment), "TMPDIR": str(self._in_use)},
                 start_new_session=True,
             )
         self._child = Child(process, mark)

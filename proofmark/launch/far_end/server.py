@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from proofmark.launch.far_end.caches import drop_caches
-from proofmark.launch.far_end.child import Child
+from proofmark.launch.far_end.child import Child, around
 from proofmark.launch.far_end.facts import facts_of
 from proofmark.launch.far_end.protocol import GREETING, PIECE, SILENCE, Frame
 from proofmark.launch.far_end.run import Run
@@ -133,7 +133,7 @@ class FarEnd:
             self._asked = Child(
                 subprocess.Popen(
                     command,
-                    env={**os.environ, **environment},
+                    env=around(environment),
                     cwd=self._store.tree,
                     stdin=subprocess.PIPE,  # open as long as this end lives
                     stdout=output,

@@ -43,7 +43,7 @@ def _make(environment: Path, steps: list[list[str]]) -> int:
     aside.mkdir()
     try:
         for command in steps:
-            environ = {**os.environ, "TMPDIR": str(aside)}
+            environ = {**os.environ, "TMPDIR": str(aside), "PYTHONPATH": ""}  # what is found by it today is no part
             ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environ)
             if ran.returncode:
                 return ran.returncode

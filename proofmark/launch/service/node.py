@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -99,7 +100,7 @@ class Node:
             [str(spec), str(self._number)],
             log=self.folder / "agent.log",
             environment=self._ticket.environment,
-            sys_path=[str(self._code)],
+            sys_path=[str(self._code), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))],
             everything=True,  # of the platform's, which says there where its runtime is
         )
         terminated = threading.Event()

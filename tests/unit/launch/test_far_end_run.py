@@ -21,11 +21,11 @@ def sent() -> list[tuple[str, dict[str, Any]]]:
     return []
 
 
-def run_to_its_end(folder: Path, sent: list[tuple[str, dict[str, Any]]], code: str) -> dict[str, Any]:
+def run_to_its_end(folder: Path, sent: list[tuple[str, dict[str, Any]]], code: str, **variables: str) -> dict[str, Any]:
     """What is said at the end of a job that runs `code` in its node's folder."""
     run = Run(folder / "noderank0", ["rank*.log"], lambda kind, body=None, **fields: sent.append((kind, fields)))
     (folder / "code").mkdir()
-    run.start([sys.executable, "-c", code], {}, folder / "code", "{}", secrets.token_hex(8), folder)
+    run.start([sys.executable, "-c", code], variables, folder / "code", "{}", secrets.token_hex(8), folder)
     until(lambda: any(kind == "ended" for kind, _ in sent), "its end")
     return next(fields for kind, fields in sent if kind == "ended")
 
@@ -34,6 +34,15 @@ def test_a_log_that_is_a_link_is_left_where_it_is(tmp_path: Path, sent: list[tup
     code = f"import os; os.chdir({str(tmp_path / 'noderank0')!r}); os.symlink('rank0.log', 'rank0.log'); print(1)"
     assert run_to_its_end(tmp_path, sent, code)["code"] == 0
     assert not any(fields.get("name") == "rank0.log" for _, fields in sent)
+
+
+def test_what_pythonpath_names_there_is_found_after_the_code(
+    tmp_path: Path, sent: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/opt/runtime/site-packages")
+    run_to_its_end(tmp_path, sent, "import os; print(os.environ['PYTHONPATH'])", PYTHONPATH="/work/code")
+    said = (tmp_path / "noderank0/agent.log").read_text()
+    assert said == "/work/code:/opt/runtime/site-packages\n"
 
 
 def test_a_folder_that_cannot_be_read_is_told_with_the_end(
