@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 import zlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import TypeAdapter
 
 from proofmark.launch.job import HostLayout
+from proofmark.rules.config import weights_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class RunSpec:
         config: an EffectiveConfig as `as_dict` gives it.
         directory: where the run leaves its files, on each node its own.
         sys_path: where Python finds the case.
+        elsewhere: whether it was moved to a host: only there is it known what lies in --weights.
     """
 
     case: tuple[str, str]
@@ -32,6 +34,7 @@ class RunSpec:
     config: dict[str, Any]
     directory: str
     sys_path: tuple[str, ...]
+    elsewhere: bool = field(default=False, kw_only=True)
 
     def node_directory(self, node: int) -> Path:
         """Where a node leaves its files."""
@@ -62,6 +65,7 @@ class RunSpec:
             config={**self.config, "host": host},
             directory=layout.directory,
             sys_path=(layout.code,),
+            elsewhere=True,
         )
 
     @classmethod
@@ -71,7 +75,12 @@ class RunSpec:
         Raises:
             ValueError: it is something else.
         """
-        return TypeAdapter(cls).validate_json(path.read_bytes())
+        spec = TypeAdapter(cls).validate_json(path.read_bytes())
+        given = spec.config["host"].get("weights") if spec.elsewhere else None
+        if given is None:
+            return spec
+        host = {**spec.config["host"], "weights": weights_of(given, spec.config["case"])}
+        return replace(spec, config={**spec.config, "host": host})
 
 
 def _fields(part: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,6 +53,12 @@ class HostSettings:
     log_level: LogLevel | None = None
     validated_onnx: str | None = None
     listings: str | None = None
+
+
+def weights_of(given: str, case: str) -> str:
+    """A case's own folder in one with a folder per case, named as the case; else what is given."""
+    own = Path(given) / case
+    return str(own) if own.is_dir() else given
 
 
 @dataclass(frozen=True)
