@@ -30,7 +30,8 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Begin, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch import reattach
-from proofmark.launch.job import Job, LocalHandle, LocalLauncher
+from proofmark.launch.job import Handle, Job, LocalHandle, LocalLauncher
+from proofmark.launch.job_file import JobFile, Status
 from proofmark.process.identity import ProcessIdentity
 from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, digest_of
@@ -344,6 +345,49 @@ def test_what_befalls_all_devices_at_once_is_one_failure(tmp_path: Path) -> None
     assert len(state.trials) == 12 and state.ended == "12 trials were begun" and state.parents == 8
     state = search(tmp_path / "on", settings(40, devices=4), dict.fromkeys(range(4, 40), "crash"))
     assert state.ended is not None and state.ended.startswith("3 trials in a row have failed") and state.parents == 4
+
+
+class Unplaced(Handle):
+    """A job that no node runs."""
+
+    waits = True
+
+    def status(self) -> Status:
+        return "running"
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        return None
+
+    def stop(self) -> None:
+        pass
+
+
+class Shared:
+    """A cluster that has room for the first trials alone."""
+
+    def __init__(self, placed: int) -> None:
+        self._placed = placed
+
+    def submit(self, job: Job) -> Handle:
+        if int(job.directory.name) < self._placed:
+            return LocalLauncher().submit(job)
+        return Unplaced(JobFile.begin(None, job.name, "shared", job.directory))
+
+
+def test_trials_that_no_node_runs_end_no_search_while_others_are_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster that others use too there may be no more room than for those."""
+    monkeypatch.setattr(
+        TrialProcess, "_before_steps", property(lambda trial: -1.0 if trial._handle.waits else PATIENCE)
+    )
+    unplaced = "no node has run it for 0 s"
+    second = {1: f"wait for {tmp_path / 'shared/trials/00006'}"}
+    state = search(tmp_path / "shared", settings(7, devices=2, ahead=False), second, Shared(2))
+    expected = dict.fromkeys(range(2)) | dict.fromkeys(range(2, 7), unplaced)
+    assert state.ended == "7 trials were begun" and ends(state) == expected
+    state = search(tmp_path / "full", settings(7, devices=2, ahead=False), launcher=Shared(0))
+    assert state.ended == f"3 trials in a row have failed, the last one: {unplaced}"
 
 
 def test_a_search_that_gave_up_goes_on_once_the_cause_is_mended(tmp_path: Path) -> None:

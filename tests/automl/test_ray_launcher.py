@@ -163,6 +163,25 @@ def test_a_ray_that_takes_no_code_is_told_in_a_line(
         cluster.close()
 
 
+@pytest.mark.parametrize(
+    ("each", "free", "expected"),
+    [(1, [4.0], 4), (2, [4.0], 2), (1, [1.0, 3.0], 3), (1, [3.0, 4.0], 4), (2, [3.0], 1), (1, [0.0], 1), (1, [], 1)],
+)
+def test_what_others_use_is_no_room(
+    ray: Any, monkeypatch: pytest.MonkeyPatch, each: int, free: list[float], expected: int
+) -> None:
+    """But for what an earlier search's trials have just let go of. Of nothing one waits for room."""
+    now = itertools.count(0.0, clusters.SETTLES / 2)
+    monkeypatch.setattr(clusters, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None))
+    monkeypatch.setattr(clusters, "DriverProcess", lambda *_: Here(ray))
+    monkeypatch.setattr(clusters, "_reach", lambda _: None)
+    ray.nodes.return_value = [{"Alive": True, "Resources": {"CPU": 8.0, "NPU": 2.0}}] * 2
+    said = iter([{"NPU": number} for number in free])
+    ray.available_resources.side_effect = lambda: next(said, {"NPU": free[-1]} if free else {"CPU": 16.0})
+    cluster = clusters.RayCluster("10.0.0.1:6379", "NPU", NO_CODE)
+    assert cluster.places(each) == expected
+
+
 def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: Any) -> None:
     launcher = RayLauncher(Here(ray), NO_CODE, {"num_cpus": 1}, together=False)
     ray.put.reset_mock()

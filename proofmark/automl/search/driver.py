@@ -199,18 +199,20 @@ class Driver:
                 self._state.put(trial)
                 self._study.tell(trial.study, trial.accuracy)
                 self._weights.ended(trial)
-                self._count_in_a_row(trial, event)
+                self._count_in_a_row(running, event)
 
-    def _count_in_a_row(self, trial: Trial, ended: Event) -> None:
+    def _count_in_a_row(self, running: _Running, ended: Event) -> None:
         """Trials that fail one after another end a search; but not one whose time is over, which ends by that.
 
         What was running by then when the one before failed may have failed of the same: a disk or a driver that stalls
-        once takes all devices' trials with it.
+        once takes all devices' trials with it. What no node has run tells nothing of trials as long as others are run.
         """
+        if running.process.unplaced and not all(each.process.waits for each in self._running):
+            return
         if ended["reason"] is None:
             self._row = []
             return
-        another = not self._row or trial.begun["clock"] > self._row[-1]["clock"]
+        another = not self._row or running.trial.begun["clock"] > self._row[-1]["clock"]
         if another and self._seconds < self._settings.most_seconds:
             self._row.append(ended)
 

@@ -65,6 +65,9 @@ class TrialProcess:
         setup: the same before its first step, after its last one, and where no node runs it. Once the search's time is
             over a trial that has not come to its first step computes none any more: from then on it has `hang`.
         imports: large modules that its case needs.
+
+    Attributes:
+        unplaced: whether it was ended since no node ran it.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class TrialProcess:
         self._waiting: Silence | None = None
         self._until = self._seconds = math.inf
         self._late = self._usual = 0.0
+        self.unplaced = False
         self._look_at, self._unread = 0.0, 0
         self._why: str | None = None
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
@@ -116,6 +120,11 @@ class TrialProcess:
         self._seconds = math.inf if seconds is None else seconds
         self._until = self._since + self._seconds
         self._handle.tell(Begin(dict(environment), seconds, time.perf_counter_ns() if here else None).line)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no node runs it at the moment."""
+        return self._handle.waits
 
     @property
     def has_let_go(self) -> bool:
@@ -230,7 +239,8 @@ class TrialProcess:
         self._waiting = self._waiting or Silence(EVERY, now, {})
         self._waiting.look(None, now)
         waited = self._waiting.seconds
-        return f"no node has run it for {waited:.0f} s" if waited > self._before_steps else None
+        self.unplaced = waited > self._before_steps
+        return f"no node has run it for {waited:.0f} s" if self.unplaced else None
 
 
 def longest_of(epochs: Sequence[Mapping[str, Any]]) -> float:

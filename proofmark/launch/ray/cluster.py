@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,9 @@ PROCESSOR, GPU = "CPU", "GPU"
 
 REACHED, PROVES = 5.0, 60.0
 """Seconds in which an address must answer, and a Ray there prove to be one that can be talked to."""
+
+SETTLES, LOOK = 5.0, 0.2
+"""Seconds in which what has just ended lets go of what it used, and between two looks."""
 
 _ADDRESS = re.compile(r"\[?([A-Za-z0-9_.:-]+?)\]?:(\d{1,5})")
 
@@ -57,7 +61,7 @@ class RayCluster:
                 raise
 
     def places(self, each: int, variable: str | None = None) -> int:
-        """How many jobs of so many devices there is room for at a time.
+        """How many jobs of so many devices there is room for at a time, beside what others run; one at least, to wait.
 
         Raises:
             UsageError: for none; for several on a node, which nothing gives devices of their own; or the cluster is
@@ -69,7 +73,7 @@ class RayCluster:
                 raise UsageError(f"devices_per_trial: no node of the Ray cluster has {each} {self._resource}")
             if self._accelerated and max(rooms) > 1:
                 self._hold_apart(variable)
-        return sum(rooms)
+            return sum(rooms) if self.ours else max(1, self._free(each, sum(rooms)))
 
     def launcher(self, each: int, variable: str | None = None) -> RayLauncher:
         """A launcher of jobs of so many devices, which they have in the vendor's variable.
@@ -118,6 +122,15 @@ class RayCluster:
         if self._resource == PROCESSOR:
             return [int(node[PROCESSOR] // self._cores(each)) for node in self._nodes()]
         return [int(node[self._resource] // each) for node in self._nodes()]
+
+    def _free(self, each: int, most: int) -> int:
+        """For how many of at most so many jobs enough is free now, on all nodes together: Ray says no more."""
+        takes, until = self._cores(each) if self._resource == PROCESSOR else each, time.monotonic() + SETTLES
+        while True:
+            found = int(self._driver.ask("free").get(self._resource, 0.0) // takes)
+            if found >= most or time.monotonic() > until:
+                return min(found, most)
+            time.sleep(LOOK)
 
     def _hold_apart(self, variable: str | None) -> None:
         """Refuse what would have all of a node's jobs compute on its first devices."""

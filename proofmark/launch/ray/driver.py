@@ -89,6 +89,10 @@ class Driver:
         """The resources of each living node."""
         return [dict(node["Resources"]) for node in self._ray.nodes() if node["Alive"]]
 
+    def free(self) -> dict[str, float]:
+        """What nobody uses of the resources of all nodes together."""
+        return dict(self._ray.available_resources())
+
     def numbered(self) -> list[str]:
         """The resources of which a task is told by their numbers which ones it has."""
         return list(self._ray.get_runtime_context().get_accelerator_ids())
