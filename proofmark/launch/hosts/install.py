@@ -15,7 +15,13 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
+
+NO_PIP = (
+    "has no ensurepip, which gives an environment its pip: on Debian and Ubuntu have python3-venv installed there, or "
+    "name another Python by `python`"
+)
 
 
 def main() -> int:
@@ -28,6 +34,9 @@ def main() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another session may be at it
         finished = environment / "finished"
         if not finished.exists():
+            if find_spec("ensurepip") is None:
+                print(f"ERROR: {sys.executable} {NO_PIP}", file=sys.stderr)
+                return 1
             if code := _make(environment, commands(environment, constraints, files)):
                 shutil.rmtree(environment, ignore_errors=True)
                 return code
