@@ -188,12 +188,14 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
     arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
     command = [setup.cluster.python, "-m", "proofmark.launch.hosts.install", *arguments]
     begun = time.monotonic()
-    asked = asyncio.ensure_future(_command_on(setup, link, command, INSTALL_TIMEOUT, installs=True))
+    asked = asyncio.ensure_future(_command_on(setup, link, command, installs=True))
     try:
         done, _ = await asyncio.wait([asked], timeout=2)
         if not done:
             tell(f"{link.name}: installing {', '.join(setup.cluster.requirements)}")
         ran = await asked
+    except HostError as error:
+        raise HostError(f"its requirements cannot be installed: {error}") from None
     finally:
         asked.cancel()
     if not done:
@@ -208,13 +210,15 @@ async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
     return str(python)
 
 
-async def _command_on(
-    setup: HostSetup, link: HostLink, command: list[str], seconds: float, installs: bool = False
-) -> dict[str, Any]:
-    """The output of a short-lived command on a host."""
+async def _command_on(setup: HostSetup, link: HostLink, command: list[str], installs: bool = False) -> dict[str, Any]:
+    """The output of a short-lived command on a host.
+
+    Raises:
+        HostError: it takes too long, or the host is lost.
+    """
     environment = environment_on(link, setup.cluster, installs)
-    mark = secrets.token_hex(16)
-    return await link.connection.ask(
+    seconds, mark = INSTALL_TIMEOUT if installs else setup.cluster.answer_timeout, secrets.token_hex(16)
+    ran = await link.connection.ask(
         "ask",
         timeout=seconds + 15,
         command=command,
@@ -222,6 +226,10 @@ async def _command_on(
         seconds=seconds,
         mark=mark,
     )
+    if ran["code"] is None:
+        key = "" if installs else ", `answer_timeout`"
+        raise HostError(f"no answer within {seconds:g} s{key}")
+    return ran
 
 
 async def _send_code(code: CodeTree, link: HostLink) -> None:
@@ -241,7 +249,7 @@ async def _describe(setup: HostSetup, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
     asked, report = setup.described, link.report
     try:
-        ran = await _command_on(setup, link, asked.command(link.python, link.code), setup.cluster.answer_timeout)
+        ran = await _command_on(setup, link, asked.command(link.python, link.code))
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

@@ -124,7 +124,8 @@ class FarEnd:
     def order_ask(
         self, body: bytes, command: list[str], environment: dict[str, str], seconds: float, mark: str
     ) -> Frame:
-        """The output of a short command. Nothing that it started outlives it; `mark` is in the environment of all.
+        """The output of a short command, and its exit code, null where it takes longer than `seconds`. Nothing that it
+        started outlives it; `mark` is in the environment of all.
 
         It runs in the code's tree: Python finds modules where it is started before all others.
         """
@@ -144,6 +145,8 @@ class FarEnd:
             )
             try:
                 code = self._asked.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
             finally:
                 self._asked.sweep()
             return {"code": code, "output": _end_of(output, PIECE // 8), "errors": _end_of(errors, 4096)}

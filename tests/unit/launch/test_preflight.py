@@ -25,7 +25,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
 from proofmark.launch.cluster.program import far_end as started_with
-from proofmark.launch.cluster.readying import _meet, free_port
+from proofmark.launch.cluster.readying import _describe, _meet, free_port
 from proofmark.launch.hosts.describe import facts
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.service.ticket import Ticket, read_wire
@@ -359,6 +359,25 @@ def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) ->
             await link.connection.close()
 
     asyncio.run(ask())
+
+
+def test_devices_that_take_too_long_are_told_by_the_key_that_gives_them_more(tmp_path: Path) -> None:
+    """The first look at a host is the longest: packages come from a cold disk, and a driver may have to be loaded."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o755)
+    cluster: Any = Cluster(work_dir=str(tmp_path), python=str(python), answer_timeout=0.3)
+    setup = HostSetup(Here(), cluster, CodeTree.of(tmp_path, ()), (), DescribeRequest("cpu", "fp32", "", None, False))
+
+    async def describe() -> list[str]:
+        (link,) = await Controller().links(setup, [Node("slow", "slow")], None)
+        await link.connection.open(started_with(sys.executable), PATIENCE)
+        await link.connection.ask("open", timeout=PATIENCE, work_dir=str(tmp_path))
+        await _describe(setup, link)
+        await link.connection.close()
+        return link.report.problems
+
+    assert asyncio.run(describe()) == ["its devices cannot be described: no answer within 0.3 s, `answer_timeout`"]
 
 
 def test_the_interpreter_itself_has_what_it_needs_to_start(tmp_path: Path) -> None:
