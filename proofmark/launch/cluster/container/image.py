@@ -26,6 +26,11 @@ from proofmark.vendor.registry import FoundVendor
 BUILD_TIMEOUT, LOOKING, REMOVING = 3600.0, 600.0, 15.0
 """Seconds in which an image is built, has imported its torch, and a container is removed."""
 
+ABSENT = re.compile("no such image|image not known", re.IGNORECASE)
+"""What docker and podman say of an image that they have not got."""
+
+ENGINES = "expected docker or podman, or a command that is called as they are, and a user who may use it there"
+
 CONTAINERFILE = "Containerfile"
 
 VENDORS = "vendor"
@@ -209,7 +214,8 @@ class ContainerImage:
             return (await ask(command, "looking for the image (--container-engine)")).strip()
         except Refused as error:
             if self.containerfile is None:
-                raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
+                cure = f"have {self.engine} pull or load {self.image} there" if ABSENT.search(str(error)) else ENGINES
+                raise HostError(f"{error}; {cure}") from None
         build = [self.engine, "build", "-q", "-t", self.image, "-"]
         await ask(build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
         return (await ask(command, "looking for the image")).strip()
