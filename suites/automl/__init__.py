@@ -64,7 +64,7 @@ class AutoMLSuite(Suite):
         problems = problems_without_engines(config)
         if not here:
             what = f"case {config.case} is searched for on this machine's devices, or by --launcher ray"
-            problems.append(Problem("--launcher", "", f"{what}: remove any other, and --cluster"))
+            problems.append(Problem("--launcher", "", f"{what}: remove any other, --container and --cluster"))
         of_data = host_problems(config, here) or (layout_problems(config) if here else [])
         return [*problems, *of_data, *_with_init_models(config)]
 

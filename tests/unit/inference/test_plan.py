@@ -234,4 +234,4 @@ class TestHost:
         host = HostSettings(data_dir="far/away", weights="far/away", engine_user="nobody")
         problems = list(map(str, AutoMLSuite().host_problems(config("standard", host), here=False)))
         assert [problem.partition(":")[0] for problem in problems] == ["--engine-user", "--launcher"]
-        assert problems[1].endswith("devices, or by --launcher ray: remove any other, and --cluster")
+        assert problems[1].endswith("devices, or by --launcher ray: remove any other, --container and --cluster")
