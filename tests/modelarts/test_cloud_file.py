@@ -207,6 +207,12 @@ def test_the_originals_configuration(tmp_path: Path, capsys: pytest.CaptureFixtu
     cloud.unlink()
     assert main([str(original), str(cloud), "--single-server-mode"]) == 0
     assert (load_cloud(cloud).servers, load_cloud(cloud).nodes) == (2, 1)
+    original.write_text(ORIGINAL.replace("'out_base_url': '/bench/out', ", ""))
+    cloud.unlink()
+    capsys.readouterr()
+    assert main([str(original), str(cloud)]) == 4
+    said = capsys.readouterr()
+    assert f"{cloud} is written" in said.out and "boot_file: left out" in said.out and "out_url" in said.err
 
 
 @pytest.mark.parametrize(

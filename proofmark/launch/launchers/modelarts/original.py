@@ -134,8 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     values, left = converted(read, str(options.original), options.single_server_mode)
     with options.cloud.open("x", encoding="utf-8") as stream:
         stream.write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
-    load_cloud(options.cloud)
     print("\n".join([f"{options.cloud} is written", *left]))
+    load_cloud(options.cloud)  # what is missing still is told last
     return 0
 
 
