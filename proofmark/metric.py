@@ -50,9 +50,14 @@ class Mean:
 
     def update(self, outputs: list[torch.Tensor], targets: torch.Tensor, /) -> None:
         """Score one batch."""
+        total, weight = self.scored(outputs, targets)
+        self.total += total
+        self.weight += weight
+
+    def scored(self, outputs: list[torch.Tensor], targets: torch.Tensor, /) -> tuple[float, float]:
+        """The sum over one batch, and its weight: an evaluator may return tensors of one element."""
         total, weight = self.evaluator(outputs, targets)
-        self.total += float(total)
-        self.weight += float(weight)
+        return float(total), float(weight)
 
     def compute(self) -> float:
         """The mean; no number where nothing was weighed."""

@@ -93,7 +93,7 @@ def evaluated(
     lists = [list(chosen[start : start + rows]) for start in range(0, len(chosen), rows)]
     batches = _answered(model, data, lists, math.inf if whole else until)
     if scoring.mean is not None:
-        scores = [scoring.mean.evaluator(outputs, targets) for outputs, targets in batches]
+        scores = [scoring.mean.scored(outputs, targets) for outputs, targets in batches]
         samples = sum(map(len, lists[: len(scores)]))
         return Found({scoring.headline: _mean(scores, 1 - samples / len(data))}, samples, len(data))
     for outputs, targets in batches:

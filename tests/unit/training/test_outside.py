@@ -109,6 +109,17 @@ def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatc
         assert one.metric is not None and abs(one.metric - known.metric) <= 4 * one.error + 2 / (one.weight or 1)
 
 
+class Summed(Tokens):
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> Any:
+        return tuple(map(torch.tensor, super().evaluator(outputs, targets)))
+
+
+def test_what_an_evaluator_sums_up_may_be_tensors() -> None:
+    case = Summed()
+    found = evaluated(case.create_model(CONFIG), case, CONFIG, whole=True).headline
+    assert [type(part) for part in (found.metric, found.error, found.weight)] == [float] * 3
+
+
 def test_weights_that_do_not_fit_are_named() -> None:
     case = Tokens()
     weights = {**named_weights(case.create_model(CONFIG)), "few": torch.zeros(10)}
