@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from proofmark.errors import StepError, harmless, reason
 from proofmark.training.feeding.fed import can_pin
+from proofmark.training.ranks.model.own import named_parameters
+from proofmark.training.ranks.model.strategy import unwrapped
 
 if TYPE_CHECKING:
     from proofmark.training.ranks.model.strategy import Place
@@ -114,8 +117,10 @@ class Checkpoints:
         progress: dict[str, Any] = json.loads((path / "progress.json").read_text(encoding="utf-8"))
         tensors, _ = _state(model, optimizer)
         tensors |= _random_states(device)
+        reader = HuggingFaceStorageReader(str(path))
         try:
-            load({_ALL: tensors}, storage_reader=HuggingFaceStorageReader(str(path)))
+            _leave_out_unused(model, optimizer, tensors, reader.read_metadata())
+            load({_ALL: tensors}, storage_reader=reader)
         except (Exception, CheckpointException) as error:
             raise StepError(f"checkpoint {path.name} does not fit this run: {_first_line(error)}") from error
         model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
@@ -249,6 +254,22 @@ def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[di
         else:
             plain[name] = value
     return tensors, plain
+
+
+def _leave_out_unused(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], there: Metadata
+) -> None:
+    """Take from a state the parts of parameters of which a checkpoint has none: they had no gradient before it, and a
+    fresh optimizer was given all parameters'. One that has no parameter's is another optimizer's."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for name in tensors:
+        parts[name.rpartition(".")[0]].append(name)
+    owners = {f"optimizer.state.{name}": parameter for name, parameter in named_parameters(unwrapped(model)).items()}
+    saved = {owner for owner in owners if any(f"{_ALL}.{part}" in there.state_dict_metadata for part in parts[owner])}
+    for owner in owners.keys() - saved if saved else ():
+        for part in parts[owner]:
+            del tensors[part]
+        optimizer.state.pop(owners[owner], None)
 
 
 def _random_key(kind: str) -> str:

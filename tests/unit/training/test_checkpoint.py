@@ -119,16 +119,43 @@ def test_each_holds_the_state_of_its_own_step(tmp_path: Path) -> None:
 
 def test_a_state_that_grows_between_two_is_saved_whole(tmp_path: Path) -> None:
     """A layer that is used later has no state in the optimizer before."""
-    model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    model, optimizer = two_layers()
     checkpoints = Checkpoints(tmp_path, HERE)
     for step, layer in enumerate(model, 1):
-        layer(torch.ones(1, 2)).sum().backward()
-        optimizer.step()
+        trains(layer, optimizer)
         checkpoints.save(step, model, optimizer, {})
     checkpoints.wait()
     assert Checkpoints.load(tmp_path / "step-000000002", model, optimizer, HERE.device) == {}
     assert len(optimizer.state) == 4
+    for step, used in ((1, 2), (2, 4)):
+        other, its_optimizer = two_layers()
+        Checkpoints.load(tmp_path / f"step-{step:09d}", other, its_optimizer, HERE.device)
+        assert sum(map(bool, its_optimizer.state.values())) == used
+    Checkpoints.load(tmp_path / "step-000000001", other, its_optimizer, HERE.device)
+    trains(other[1], its_optimizer)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_an_optimizer_that_keeps_something_else_is_refused(tmp_path: Path) -> None:
+    """What a parameter of no gradient lacks is all of its state, and others' is there."""
+    model, _ = two_layers()
+    checkpoints = Checkpoints(tmp_path, HERE)
+    checkpoints.save(1, model, torch.optim.SGD(model.parameters()), {})
+    checkpoints.wait()
+    with pytest.raises(StepError, match="step-000000001 does not fit this run"):
+        Checkpoints.load(tmp_path / "step-000000001", *two_layers(), HERE.device)
+
+
+def two_layers() -> tuple[nn.ModuleList, torch.optim.Optimizer]:
+    torch.manual_seed(1)
+    model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    return model, torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+def trains(layer: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
 
 
 def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,22 +90,27 @@ def named_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     }
 
 
+def named_parameters(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    """A model's parameters by the names that the case gave them."""
+    return {_plain(name): parameter for name, parameter in model.named_parameters()}
+
+
 def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Gradients of a model's parameters that have one, by the names that the case gave them."""
-    return {_plain(name): p.grad.detach() for name, p in model.named_parameters() if p.grad is not None}
+    return {name: p.grad.detach() for name, p in named_parameters(model).items() if p.grad is not None}
 
 
 def without_gradient(model: torch.nn.Module) -> list[str]:
     """A model's parameters that are trained and have no gradient, by the names that the case gave them; none where none
     has one, as with an optimizer that works within the backward pass."""
-    trained = {_plain(name): p.grad for name, p in model.named_parameters() if p.requires_grad}
+    trained = {name: p.grad for name, p in named_parameters(model).items() if p.requires_grad}
     lacking = [name for name, gradient in trained.items() if gradient is None]
     return lacking if len(lacking) < len(trained) else []
 
 
 def named_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     """What an optimizer keeps of a model's parameters, as `name.key`: numbers and plain tensors, and nothing else."""
-    names = {parameter: _plain(name) for name, parameter in model.named_parameters()}
+    names = {parameter: name for name, parameter in named_parameters(model).items()}
     kept = getattr(optimizer, "state", None)
     found = {
         f"{names[parameter]}.{key}": torch.tensor(value, dtype=torch.float64) if _is_number(value) else value
