@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from proofmark.record.events.log import Event
 from proofmark.record.events.types import fields_of
@@ -88,28 +89,38 @@ def tells_closely(agent: Sequence[Event]) -> bool:
     return all(is_close(least, most) for least, most in windows)
 
 
-def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None:
-    """What the referee's process found about the weights with which the target was said to be reached.
+def examination_of(agent: Sequence[Event], claimed: Event | None) -> Examination | None:
+    """What the referee's process found about the weights with which the target was said to be reached, and about
+    recorded steps.
 
     Args:
         agent: its events.
-        claimed: the event with which rank 0 says so.
+        claimed: the event with which rank 0 says so; None where it was missed, and there is nothing but steps.
     """
     event = _last(agent, EXAMINED)
     if event is None:
         return None
-    known = fields_of(event, Examination)
-    said, steps = claimed.get("others", {}), event.get("steps", ())
-    if steps:
-        known["left"] = sum(bool(each.get("due")) for each in steps)
-        known["replayed"] = len(steps) - known["left"]
-    known["updates"] = sum(each["update"] is not None for each in steps) if steps else None
-    known["unseen"] = next((why for each in steps if (why := each.get("unseen"))), None)
+    replays = _replays(event)
+    if claimed is None:
+        return Examination(**replays, claimed=None, seconds=event.get("took_seconds")) if replays else None
+    known, said = fields_of(event, Examination) | replays, claimed.get("others", {})
     known["others"] = {
         name: Examined(claimed=said.get(name), **{key: each[key] for key in ("metric", "error", "weight")})
         for name, each in event.get("others", {}).items()
     }
     return Examination(**known, claimed=claimed["metric"], seconds=event.get("took_seconds"))
+
+
+def _replays(event: Event) -> dict[str, Any]:
+    """What became of recorded steps; nothing where there were none."""
+    why = {"unreplayed": event["unreplayed"]} if "unreplayed" in event else {}
+    steps = event.get("steps", ())
+    if not steps:
+        return why
+    left = sum(bool(each.get("due")) for each in steps)
+    updates = sum(each["update"] is not None for each in steps)
+    unseen = next((each["unseen"] for each in steps if each.get("unseen")), None)
+    return {**why, "left": left, "replayed": len(steps) - left, "updates": updates, "unseen": unseen}
 
 
 def examined(examination: Examination | None, judged: Sequence[str], precision: str) -> Iterator[Check]:

@@ -48,7 +48,7 @@ def collect_run(
     to_end, to_evaluation = least_seconds(first, agents.get(0, ()))
     times = durations(first, ranks, since, to_end)
     claimed = first.reached() or {"metric": None}
-    examination = examination_of(agents.get(0, ()), claimed) if converged else None
+    examination = examination_of(agents.get(0, ()), claimed if converged else None)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],

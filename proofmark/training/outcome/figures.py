@@ -162,7 +162,7 @@ def _rests_on(run: SeedRun) -> str:
 def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figure]:
     """What its weights have outside the ranks, beside what those claimed."""
     found = run.examination
-    if found is None:
+    if found is None or run.converged is False:  # of a miss recorded steps alone are looked at
         return
     missing = found.reason or "they do not fit the case's own model"
     claimed = "" if found.claimed is None else f"claimed {number(found.claimed)}; "

@@ -191,7 +191,7 @@ class SeedRun(Part):
     )
     checks: tuple[Check, ...] = Field(default=(), description="of the training's honesty")
     confirmation: Confirmation | None = Field(default=None, description="null: the vendor adapts nothing, or a miss")
-    examination: Examination | None = Field(default=None, description="null: a miss, or not recorded")
+    examination: Examination | None = Field(default=None, description="null: a miss without an audit, or not recorded")
     handed_out: HandedOut | None = Field(default=None, description="null: not all ranks' feeders have counted")
     standing: tuple[Standing, ...] = Field(default=(), description="what was verified, and what only claimed")
 

@@ -132,6 +132,8 @@ def test_steps_that_there_was_no_time_for_cost_no_evaluation_and_pass_for_nothin
     run = make_run(examination=found.model_copy(update={"claimed": found.metric}), checks=checks)
     verdict = judge(make_training(run, audited=True))
     assert verdict.kind == "ERROR" and said in " ".join(verdict.reasons), verdict.reasons
+    missed = examination_of(events, None)
+    assert missed and missed.metric is None and missed.without_replay == said, "which needs no weights"
     wrong = [{**step, "update": 1.0} if step["step"] == 6 else step for step in events[-1]["steps"]]
     (_, check) = replayed([{**events[-1], "steps": wrong}], RankLog(0), "fp32")
     assert not check.passed, "a step that is wrong is told, whatever there was no time for"

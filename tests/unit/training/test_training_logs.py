@@ -30,14 +30,17 @@ from proofmark.training.logs.run_durations import SinceBegin, durations, rates_o
 from proofmark.training.logs.seed_run import _of_first, collect_run
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
-from proofmark.training.outcome.event_types import SESSION_EVENTS
+from proofmark.training.outcome.event_types import EXAMINED, SESSION_EVENTS
 from proofmark.training.outcome.examined import Examination
+from proofmark.training.outcome.figures import figures
 from proofmark.training.outcome.rank_event_types import RANK_EVENTS
 from proofmark.training.outcome.record import Failure
+from proofmark.training.outcome.verdict import stages
 from proofmark.vendor.hardware.processor import too_many_loaders
 from tests.training_records import make_run, make_training, passed
 from tests.unit.training.test_run_durations import TOTALS
 
+BEGIN = {"event": "round_begin", "seed": 0, "time": 1.0, "clock": 0}
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN |= st.text(max_size=5)
 VALUES = st.recursive(
@@ -522,6 +525,23 @@ def test_all_runs_say_the_same_of_their_task(
     assert found == ([(PLAN, False, said)] if unlike else [])
 
 
+def test_of_a_miss_it_is_told_why_its_recorded_steps_were_not_done_again(tmp_path: Path) -> None:
+    missed = {"event": "train_end", "time": 30.0, "clock": 9, "step": 8, "samples": 64, "converged": False}
+    examined = {"event": EXAMINED, "time": 40.0, "clock": 9, "reason": "rank 0 left no final.safetensors"}
+    folder = tmp_path / "noderank0"
+    folder.mkdir()
+    (folder / "rank0.jsonl").write_text(json.dumps({**missed, **TOTALS}) + "\n")
+    (folder / "agent.jsonl").write_text(json.dumps({**examined, "unreplayed": "it took longer"}) + "\n")
+    run, _ = collect_run(tmp_path, BEGIN, {**BEGIN, "event": "round_end", "status": "succeeded"}, 1)
+    assert run.examination == Examination(claimed=None, unreplayed="it took longer") and run.converged is False
+    (reasons,) = (what for kind, what in stages(make_training(run, audited=True)) if kind == "ERROR" and what)
+    assert "its recorded steps were not done again: it took longer" in reasons
+    assert not any("evaluated" in reason for reason in reasons)
+    assert not any("outside" in figure.label for figure in figures(make_training(run)))
+    (folder / "agent.jsonl").write_text(json.dumps(examined) + "\n")
+    assert collect_run(tmp_path, BEGIN, None, 1)[0].examination is None, "nothing was recorded"
+
+
 def test_a_server_of_a_run_that_broke_off_is_held_to_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "noderank0"
     folder.mkdir()
@@ -530,7 +550,7 @@ def test_a_server_of_a_run_that_broke_off_is_held_to_nothing(tmp_path: Path) -> 
     log.close()
     sound, logs = collect_run(
         tmp_path,
-        {"event": "round_begin", "seed": 0, "time": 1.0, "clock": 0},
+        BEGIN,
         {"event": "round_end", "status": "succeeded", "time": 2.0, "clock": 1},
         1,
     )
