@@ -271,7 +271,7 @@ def fuse(model: nn.Module) -> nn.Module:
         (lambda model: nn.SyncBatchNorm.convert_sync_batchnorm(model), {"precision": "bf16"}),
         (lambda model: model.to(memory_format=torch.channels_last), {"channels_last": True}),
         (lambda model: model.bfloat16(), {"precision": "bf16"}),
-        (lambda model: model, {"precision": "fp16", "activation_checkpointing": True}),
+        (lambda model: model, {"precision": "fp16"}),
         (lambda model: model, {"num_workers": 1}),
         (lambda model: model.bfloat16(), {"precision": "bf16", "eval_batch_size": 1}),
     ],

@@ -8,7 +8,9 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
 
+from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.model.strategy import Place, bound, on_device, prepare
 
@@ -46,3 +48,12 @@ def test_images_with_channels_last_are_trained_on_in_parallel(
     assert images.is_contiguous(memory_format=torch.channels_last)
     model(images).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_model_of_which_nothing_can_be_computed_again_is_refused() -> None:
+    place, settings = Place(0, 0, 1, torch.device("cpu")), {**LAYOUT, "parallel": "ddp"}
+    config = EffectiveConfig("training", "x", "embedded", "acme", {}, {**settings, "activation_checkpointing": True})
+    with pytest.raises(StepError, match="activation_checkpointing: the model has no ModuleList"):
+        prepare(nn.Sequential(nn.Linear(2, 2)), config, place)
+    model = prepare(nn.Sequential(nn.ModuleList([nn.Linear(2, 2)])), config, place)
+    assert any(isinstance(module, CheckpointWrapper) for module in model.modules())

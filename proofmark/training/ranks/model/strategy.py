@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
 from torch.nn.parallel import DistributedDataParallel
 
+from proofmark.errors import StepError
 from proofmark.training.ranks.model.gathering import of_all
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ def bound(device: torch.device) -> torch.device | None:
 
 
 def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> torch.nn.Module:
-    """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured."""
+    """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured.
+
+    Raises:
+        StepError: there is nothing in it that could be computed again.
+    """
     model = placed(model, config, place, recomputing=config.activation_checkpointing)
     if config.compile:
         model = torch.compile(model)  # type: ignore[assignment]
@@ -47,12 +52,18 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
 
 
 def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomputing: bool = False) -> torch.nn.Module:
-    """The model on its device in the memory layout that is configured, and sharded where it is."""
+    """The model on its device in the memory layout that is configured, and sharded where it is.
+
+    Raises:
+        StepError: it should be `recomputing`, and has no blocks.
+    """
     model = model.to(place.device)
     if config.channels_last and config.parallel != "fsdp":  # which takes no parameter that is not contiguous
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if recomputing:
-        blocks = set(_blocks(model))
+        if not (blocks := set(_blocks(model))):
+            what = "the model has no ModuleList, whose elements are what is computed again; expected false"
+            raise StepError(f"activation_checkpointing: {what}")
         apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
     if config.parallel == "fsdp":
         from torch.distributed.device_mesh import init_device_mesh
