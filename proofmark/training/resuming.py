@@ -10,7 +10,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.differing import differing
 from proofmark.training.outcome.event_types import SESSION_EVENTS
 
-NOT_TRAINED_BY = frozenset({"checkpoint_steps"})
+NOT_TRAINED_BY = frozenset({"checkpoint_steps", "num_workers", "log_freq", "repeat"})
 """Settings of which no weight depends: a run may go on with others."""
 
 
