@@ -23,8 +23,9 @@ from proofmark.training.logged_run import LoggedRun
 from proofmark.training.logs.collect import collect
 from proofmark.training.logs.digests import digests_of
 from proofmark.training.logs.failure import diverged
-from proofmark.training.outcome.kept import last_finished, of_training
+from proofmark.training.outcome.kept import of_training
 from proofmark.training.outcome.record import TrainingRecord
+from proofmark.training.resuming import checkpoint_of
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.registry import FoundVendor
 
@@ -184,13 +185,13 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             self._on_progress({"note": f"resumes from step {event['step']}"})
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
-        resume, shared = None, self._options.checkpoints
-        if self._options.resume is not None:
+        resume, shared, earlier = None, self._options.checkpoints, self._options.resume
+        if earlier is not None:
             same = Path(*directory.parts[-4:])
-            earlier = shared / self._options.resume.name / same if shared else self._options.resume / same
-            resume = last_finished(earlier if shared else earlier / "checkpoints")
+            resume = checkpoint_of(earlier, same, shared)
             if resume is None:
-                self._on_progress({"note": f"no finished checkpoint in {earlier}: it is trained from the beginning"})
+                none = f"no finished checkpoint in {earlier / same}"
+                self._on_progress({"note": f"{none}: it is trained from the beginning"})
         return TrainingSpec(
             case=self._case,
             vendor=self._found.name,
@@ -219,4 +220,5 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             "devices": self._scale.nnodes if on_processor else self._scale.world,
             "audited": self._options.audited,
             "fed": True,  # older runs, in which ranks loaded their data themselves, are judged without
+            "resume": str(self._options.resume) if self._options.resume else None,
         }

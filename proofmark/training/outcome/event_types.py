@@ -47,6 +47,7 @@ class _TrainingBegin(TrainedBegin):
     nproc: Positive
     audited: NotRequired[bool]
     fed: NotRequired[bool]
+    resume: NotRequired[Text | None]
 
 
 class _RoundBegin(Typed):

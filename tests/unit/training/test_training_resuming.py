@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from proofmark.record.events.log import LOG_FILE, EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.differing import differing
-from proofmark.training.resuming import NOT_TRAINED_BY, trained_by
-from proofmark.training.run import TrainingOptions
+from proofmark.rules.scale import Scale
+from proofmark.training.resuming import NOT_TRAINED_BY, checkpoint_of, trained_by
+from proofmark.training.run import ScaleRun, TrainingOptions
 from suites.training.runs import OPTIONS, _refuse_nothing_to_resume
+from tests.fuzz.samples import SESSION
 
 SETTINGS = {"learning_rate": 0.1, "checkpoint_steps": 20, "num_workers": 16}
 CONFIG = EffectiveConfig("training", "net", "embedded", "acme", {"seed": 0}, SETTINGS)
@@ -53,3 +56,47 @@ def test_a_session_that_has_no_checkpoints_is_refused_wherever_they_would_be(tmp
             _refuse_nothing_to_resume(config)
         expected = f"there are no checkpoints{where}; expected a session's folder under results"
         assert str(told.value) == f"--resume results/0ne: {expected}"
+
+
+RUN = Path("training/net/1x2")
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_run_that_broke_off_before_a_checkpoint_of_its_own_leads_to_the_one_it_went_on_from(
+    tmp_path: Path, shares: bool
+) -> None:
+    """Of a run that it never began too."""
+    first, second, third = (tmp_path / "results" / name for name in ("first", "second", "third"))
+    shared = tmp_path / "shared" if shares else None
+    begins(first, None)
+    begins(second, first)
+    begins(third, second)
+    kept = [written(first, shared, number, 3000) for number in (1, 2)]
+    assert [checkpoint_of(third, RUN / f"round{number}", shared) for number in (1, 2, 3)] == [*kept, None]
+    later = written(second, shared, 1, 3100)
+    assert checkpoint_of(third, RUN / "round1", shared) == checkpoint_of(second, RUN / "round1", shared) == later
+    assert checkpoint_of(first, RUN / "round1", shared) == kept[0]
+
+
+def test_a_session_that_would_have_gone_on_from_itself_is_looked_at_once(tmp_path: Path) -> None:
+    begins(tmp_path, tmp_path)
+    assert checkpoint_of(tmp_path, RUN / "round1", None) is None
+
+
+def begins(session: Path, earlier: Path | None) -> None:
+    """What a session that goes on from an earlier one writes first."""
+    training: Any = object.__new__(ScaleRun)
+    training._found = SimpleNamespace(vendor=SimpleNamespace(torch_device=lambda: "cpu"))
+    training._scale, training._options = Scale.parse(RUN.name), TrainingOptions(resume=earlier)
+    (session / RUN).mkdir(parents=True)
+    log = EventLog(session / RUN / LOG_FILE)
+    log.write("run_begin", **dict(SESSION)["run_begin"] | training._facts())
+    log.close()
+
+
+def written(session: Path, shared: Path | None, number: int, step: int) -> Path:
+    """A checkpoint of one of a session's runs."""
+    place = shared / session.name if shared else session
+    folder = place / RUN / f"round{number}" / ("" if shared else "checkpoints") / f"step-{step:09d}"
+    folder.mkdir(parents=True)
+    return folder
