@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless, in_a_line
@@ -18,6 +19,9 @@ FRAME = re.compile(r'^ *File "([^"]+)", line (\d+),? in (.+)$')
 
 LIBRARY = re.compile(r"^<|/python3\.\d+/(?!site-packages/|dist-packages/)|/(site|dist)-packages/torch/")
 """Paths of Python and torch: who reads of a failure can mend what called them."""
+
+FEEDING = "/proofmark/training/feeding/"
+"""Files of the referee's in which a process that hangs waits for data, or for who takes it."""
 
 TRACED = "traceback in "
 """What a cause that names its place says before the log."""
@@ -57,14 +61,23 @@ def _logs_of(failure: Failure) -> list[str]:
 
 
 def _where(text: str, seen_from: Path) -> Iterator[str]:
-    """The innermost frame of the last stack that is no library's, or the last words."""
+    """The innermost frame of the last stack that is no library's, or the last words. Of several processes where they
+    hang, one that but waits for data gives way to one that doesn't."""
     lines = text.splitlines()
     stacks = [number for number, line in enumerate(lines) if STACK.search(line)]
-    frames = [found for line in lines[stacks[-1] :] if (found := FRAME.match(line))] if stacks else []
-    if not frames:
+    places = [_place(lines[begin:end]) for begin, end in pairwise([*stacks, len(lines)])]
+    if not places or places[-1] is None:
         yield from (f"last words: {harmless(line)}" for line in lines[-LAST:])
         return
-    inner_first = frames if "first" in lines[stacks[-1]] else frames[::-1]
-    ours = (each for each in inner_first if not LIBRARY.search(each[1]))
-    file, line, function = next(ours, inner_first[0]).groups()
+    hung = [place for place in places if place and FEEDING not in place[0]] if "first" in lines[stacks[-1]] else []
+    file, line, function = [places[-1], *hung][-1]
     yield harmless(f"at {short(Path(file), seen_from)}, line {line}, in {function}")
+
+
+def _place(stack: Sequence[str]) -> tuple[str, str, str] | None:
+    """File, line and function of the innermost frame of a stack that is no library's, or else of the innermost one."""
+    frames = [found for line in stack if (found := FRAME.match(line))]
+    inner_first = frames if "first" in stack[0] else frames[::-1]
+    ours = (each for each in inner_first if not LIBRARY.search(each[1]))
+    found = next(ours, next(iter(inner_first), None))
+    return (found[1], found[2], found[3]) if found else None

@@ -235,9 +235,8 @@ class Watch:
             rank: (heartbeat.step, PHASES.index(heartbeat.phase), waits(stacks[rank]))
             for rank, heartbeat in heartbeats.items()
         }
-        self.feeders.stacks(  # after the ranks' own, by which it is told who waits
-            rank for rank, (_, phase, waiting) in position.items() if PHASES[phase] in FED and not waiting
-        )
+        fed = {rank: beat.phase for rank, beat in heartbeats.items() if beat.phase in FED and not position[rank][-1]}
+        self.feeders.stacks(fed)  # after the ranks' own, by which it is told who waits
         for rank, heartbeat in heartbeats.items():
             last_sign = {"step": heartbeat.step, "phase": heartbeat.phase, "seconds": now - heartbeat.since}
             loaders = {"loaders": self._loaders} if self._loaders and heartbeat.phase in FED else {}

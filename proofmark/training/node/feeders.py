@@ -10,7 +10,9 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,15 +120,22 @@ class Feeders:
         """What has been counted by now, of each rank."""
         return {rank: Seen(each.laid, each.evaluated) for rank, each in self._counts.items()}
 
-    def stacks(self, ranks: Iterable[int]) -> None:
-        """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
-        if self._process is None:
-            return
-        first = [
-            pid for rank in ranks if rank in self._counts for pid in self._counts[rank].processes or [self._process.pid]
-        ]
-        shown = dict.fromkeys(pid for each in first for pid in (each, *_forked_by(each)))
-        ask_for_stacks(filter(_shows_stacks, shown), SHOWING)
+    def stacks(self, ranks: Mapping[int, str]) -> None:
+        """Have those that load what some ranks wait for, by the phases that these are in, print where they are, into
+        the ranks' logs, and wait until they have: one by one of each rank, since what two print at once is mixed."""
+        awaited = [self._awaited(rank, phase) for rank, phase in ranks.items() if rank in self._counts]
+        shown = [[pid for each in pids for pid in (each, *_forked_by(each))] for pids in awaited]
+        deadline = time.monotonic() + SHOWING
+        for pids in zip_longest(*shown):
+            there = filter(None, dict.fromkeys(pids))
+            ask_for_stacks(filter(_shows_stacks, there), max(0.0, deadline - time.monotonic()))
+
+    def _awaited(self, rank: int, phase: str) -> list[int]:
+        processes = self._counts[rank].processes
+        if not processes:
+            return [self._process.pid] if self._process else []
+        feeder, server = processes
+        return {"data": [feeder], "evaluation": [server]}.get(phase, processes)
 
     def end(self, patience: float = ENDING) -> None:
         """End them, now that no rank runs. A second time does nothing."""

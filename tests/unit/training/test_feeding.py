@@ -505,7 +505,7 @@ def test_only_one_that_has_begun_is_asked_where_it_is(feeders: tuple[Feeders, Ag
     for rank, process in enumerate(begun):
         made._counts[rank] = Counts(Counts.make())
         made._process = process
-        made.stacks([rank])
+        made.stacks({rank: "data"})
     assert [process.poll() for process in begun] == [None, None]
     for process in begun:
         process.kill()

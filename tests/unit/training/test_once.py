@@ -18,8 +18,11 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Fed, Requested
 from proofmark.training.feeding.loading import Planned
+from proofmark.training.logs.failure import STACKS
+from proofmark.training.logs.gist import gist
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.outcome.record import Failure
 from proofmark.training.spec import AGENT, TrainingSpec
 from tests.unit.training.test_feeding import config_of, equal
 from tests.unit.training.tokens import ITEMS, Sequences, Tokens
@@ -80,11 +83,9 @@ class Miscounted(Tokens):
 class Node:
     """Ranks' ends of their feeders."""
 
-    def __init__(self, folder: Path, case: type[Tokens], ranks: int = 2) -> None:
+    def __init__(self, folder: Path, case: type[Tokens], ranks: int = 2, workers: int = 0) -> None:
         self.noted = folder / "noted"
-        config = EffectiveConfig(
-            "training", "tokens", "embedded", "acme", {}, {**CONFIG.configurations, "noted": str(self.noted)}
-        )
+        config = config_of(eval_batch_size=4, num_workers=workers, noted=str(self.noted))
         spec = TrainingSpec((__name__, case.__name__), "nobody", "", config.as_dict(), str(folder), (), nproc=ranks)
         spec.save(folder / "spec.json")
         self.logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
@@ -202,12 +203,39 @@ def test_where_it_is_that_makes_the_data_is_shown(tmp_path: Path) -> None:
     process: Any = node.feeders._process
     while "slow" not in node.logs[0].read_text():
         assert psutil.pid_exists(process.pid)
-    node.feeders.stacks([1])
+    node.feeders.stacks({1: "init"})
     assert "build_dataset" in node.logs[0].read_text()
     for rank in range(2):
         node.sockets(rank)
     process.send_signal(signal.SIGKILL)
     assert all("died of signal 9" in event["reason"] for event in node.end())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_of_those_that_load_for_a_rank_that_hangs_the_place_is_named(tmp_path: Path, workers: int) -> None:
+    """That of its feeder, or of a worker of that, and of none that has nothing to do."""
+    node = Node(tmp_path, Stuck, ranks=1, workers=workers)
+    spoken, requests = node.sockets(0)
+    fed, asked = Fed(spoken, CONFIG, 1, 0), Requested(requests, 2)
+    assert [len(targets) for _, targets in asked.load([[1], [2]])] == [1, 1]
+    fed.batches(0, 0)
+    until(lambda: "stuck" in node.logs[0].read_text(), "a load that does not end")
+    node.feeders.stacks({0: "data"})
+    where = Failure(ranks=(0,), cause="rank 0 hung", last_lines=node.logs[0].read_text()[-STACKS:])
+    node.end()
+    assert gist(where, tmp_path, Path(__file__).parent)[1].startswith("at test_once.py, line ")
+
+
+class Sticking(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        print("stuck", flush=True)
+        time.sleep(600)
+        return super().__getitems__(indices)
+
+
+class Stuck(Tokens):
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Sequences:
+        return Sticking() if split == "train" else Sequences()
 
 
 class Slow(Tokens):

@@ -179,6 +179,9 @@ Current thread 0x00007e (most recent call first):
   File "{TORCH}", line 5 in forward
   File "/house/vendors/acme.py", line 6 in step
   File "/house/proofmark/rank.py", line 7 in main"""
+IDLE = """
+Current thread 0x00007d (most recent call first):
+  File "/house/proofmark/training/feeding/loading.py", line 8 in load"""
 
 
 @pytest.mark.parametrize(
@@ -186,6 +189,8 @@ Current thread 0x00007e (most recent call first):
     [
         (RAISED, ["at /venv/lib/python3.12/site-packages/acme/training.py, line 7, in step"]),
         (HUNG, ["at vendors/acme.py, line 6, in step"]),
+        (HUNG + IDLE, ["at vendors/acme.py, line 6, in step"]),  # another process, which waits for it
+        (IDLE, ["at proofmark/training/feeding/loading.py, line 8, in load"]),
         (f'Stack (most recent call first):\n  File "{TORCH}", line 5 in run', [f"at {TORCH}, line 5, in run"]),
         ("one\ntwo\nthree\n\x1b[2J", ["last words: two", "last words: three", "last words: \\x1b[2J"]),
         ("", []),
