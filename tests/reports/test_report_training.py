@@ -3,6 +3,7 @@ how it scales."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,8 +12,9 @@ import pytest
 
 from proofmark.record.parts import Monitoring
 from proofmark.record.provenance import Host
+from proofmark.training.outcome.examined import HandedOut, Taken
 from proofmark.training.outcome.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
-from proofmark.training.outcome.stragglers import SECONDS, STEPS, too_short
+from proofmark.training.outcome.stragglers import SECONDS, STEPS, slowest_host, slowest_rank, too_short
 from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import summary_lines
@@ -131,6 +133,41 @@ def test_where_waiting_is_unknown_only_data_is_compared() -> None:
     found = slowest_of(rank(0, compute_seconds=20.0), rank(1), rank(2, data_seconds=2.5))
     assert found["slowest rank"].startswith("rank 2: no straggler, 9.")
     assert "in its data; how much of its compute is waiting is not known" in found["slowest rank"]
+
+
+@pytest.mark.parametrize(
+    "fixed, slow, excess",
+    [
+        (0.0, {}, 0.0),
+        (8.0, {}, 0.0),  # however much of a step is the same for any number of samples
+        (4.0, {}, 0.0),
+        (0.0, {3: 1.3}, 0.04),  # longer than those of more samples, by that
+        (8.0, {3: 1.3}, 0.3),
+        (0.0, {0: 1.3}, 0.3),
+    ],
+)
+def test_who_has_more_samples_takes_longer(fixed: float, slow: dict[int, float], excess: float) -> None:
+    """As where 18 are divided by four."""
+    samples = {0: 500, 1: 500, 2: 400, 3: 400}
+    seconds = {number: (fixed + (8.0 - fixed) * of / 400) * slow.get(number, 1.0) for number, of in samples.items()}
+    ranks = [
+        rank(number, 0.0, node=number // 2, compute_seconds=each, data_seconds=0.0) for number, each in seconds.items()
+    ]
+    run = divided(ranks, samples)
+    found, host = slowest_rank(run), slowest_host(run)
+    assert found is not None and found.excess == pytest.approx(excess) and host is not None
+    assert not slow or found.name.startswith(f"rank {next(iter(slow))} ")
+    assert bool(slow) or not host.is_straggler
+    without = slowest_rank(divided(ranks, {**samples, 3: 0})), slowest_rank(make_run(ranks=ranks, nodes=HOSTS))
+    assert without[0] == without[1], "one that has no sample computes on another's"
+
+
+def divided(ranks: Sequence[Rank], samples: dict[int, int]) -> SeedRun:
+    """A run on two hosts whose ranks have taken so many samples."""
+    taken = [Taken(rank=rank, samples=of, by_the_end=of, planned=of, began=None) for rank, of in samples.items()]
+    of_all = sum(samples.values())
+    counted = HandedOut(claimed=of_all, samples=of_all, by_the_end=None, tokens=None, ranks=tuple(taken))
+    return make_run(ranks=ranks, nodes=HOSTS, handed_out=counted)
 
 
 def test_hosts_are_compared_by_their_ranks() -> None:

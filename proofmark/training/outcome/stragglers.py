@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +27,16 @@ def too_short(runs: Sequence[SeedRun]) -> str | None:
 
 
 class _Times(NamedTuple):
-    """Seconds that somebody took himself, and seconds in all that they are a share of."""
+    """Seconds that somebody took himself, seconds in all that they are a share of, and samples that he took."""
 
     own: float
     whole: float
+    samples: float
+
+    @property
+    def each(self) -> _Times:
+        """The same for each of the samples."""
+        return _Times(self.own / self.samples, self.whole / self.samples, 1.0)
 
 
 @dataclass(frozen=True)
@@ -57,15 +64,16 @@ class Slowest:
 
 def slowest_rank(run: SeedRun) -> Slowest | None:
     """The slowest rank. None where there is but one, or a figure is missing."""
-    by_data = _by_data(run)
-    return _slowest({_rank_name(run, rank): _times(rank, by_data) for rank in run.ranks}, by_data)
+    by_data, samples = _by_data(run), _samples(run)
+    times = {_rank_name(run, rank): _times(rank, by_data, samples.get(rank.rank, 1)) for rank in run.ranks}
+    return _slowest(times, by_data)
 
 
 def slowest_host(run: SeedRun) -> Slowest | None:
     """The slowest host, by the median of its ranks. None where there is but one node, or a figure is missing."""
-    by_data, by_node = _by_data(run), dict[int, list[_Times | None]]()
+    by_data, samples, by_node = _by_data(run), _samples(run), dict[int, list[_Times | None]]()
     for rank in run.ranks:
-        by_node.setdefault(rank.node or 0, []).append(_times(rank, by_data))
+        by_node.setdefault(rank.node or 0, []).append(_times(rank, by_data, samples.get(rank.rank, 1)))
     hosts: dict[str, _Times | None] = {}
     for node, ranks in by_node.items():
         known = [times for times in ranks if times is not None]
@@ -90,21 +98,43 @@ def _by_data(run: SeedRun) -> bool:
     return any(rank.communication_seconds is None for rank in run.ranks)
 
 
-def _times(rank: Rank, by_data: bool) -> _Times | None:
+def _samples(run: SeedRun) -> Mapping[int, int]:
+    """By rank, what its feeder counted that it took: where a global batch can't be divided some have more than others.
+    Nothing where that is not known of all, or one has none at all."""
+    counted = {each.rank: each.samples for each in run.handed_out.ranks} if run.handed_out else {}
+    return counted if counted.keys() == {rank.rank for rank in run.ranks} and all(counted.values()) else {}
+
+
+def _times(rank: Rank, by_data: bool, samples: int) -> _Times | None:
     data, compute = rank.data_seconds, rank.compute_seconds
     if data is None or compute is None:
         return None
     if by_data:
-        return _Times(data, data + compute)
+        return _Times(data, data + compute, samples)
     work = data + compute - (rank.communication_seconds or 0.0)
-    return _Times(work, work)
+    return _Times(work, work, samples)
 
 
 def _slowest(times: Mapping[str, _Times | None], by_data: bool) -> Slowest | None:
     known = {name: each for name, each in times.items() if each is not None}
     if len(known) < 2 or len(known) < len(times):
         return None
-    name = max(known, key=lambda each: known[each].own)
+    longest = dict[float, str]()  # of those that took so many samples
+    for name, each in known.items():
+        if each.own > known[longest.setdefault(each.samples, name)].own:
+            longest[each.samples] = name
+    excess = {name: _excess(name, known) for name in longest.values()}
+    name = max(excess, key=excess.__getitem__)
+    return Slowest(name, excess[name], by_data) if math.isfinite(excess[name]) else None
+
+
+def _excess(name: str, known: Mapping[str, _Times]) -> float:
+    """By what share one takes longer than the median of the others: in all or for each sample, whichever is less. Of
+    more samples a step is longer, and of fewer ones what is the same in every step is more for each."""
     others = [each for other, each in known.items() if other != name]
-    own, whole = (statistics.median(values) for values in zip(*others, strict=True))
-    return Slowest(name, (known[name].own - own) / whole, by_data) if whole > 0 else None
+    return max(0.0, min(_above(known[name], others), _above(known[name].each, [other.each for other in others])))
+
+
+def _above(one: _Times, others: Sequence[_Times]) -> float:
+    own, whole, _ = (statistics.median(values) for values in zip(*others, strict=True))
+    return (one.own - own) / whole if whole > 0 else math.inf
