@@ -16,6 +16,9 @@ PHASES = ("start", "init", "data", "recording", "compute", "evaluation", "scorin
 SETUP = PHASES[:2]
 """Those before its first step."""
 
+WITHIN = PHASES[2:5]
+"""Those of a step that isn't taken yet: what is evaluated and kept is after the last one that was."""
+
 AWAKE = 3.0
 """Between two looks at a rank's sign, no more time than so many times the usual counts as its silence."""
 
@@ -30,7 +33,8 @@ _PIDS, _STEPS = 1 << 22, 1 << 48
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A rank's process, the step and phase that it is in, and since when (time.monotonic of its host).
+    """A rank's process, the steps that it has taken, the phase that it is in, and since when (time.monotonic of its
+    host).
 
     `first` is the step that this process began with: it is above 0 where a training goes on from a checkpoint.
     """
@@ -40,6 +44,11 @@ class Heartbeat:
     step: int
     phase: str
     since: float
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How far it is: of two ranks the lesser one is behind."""
+        return self.step + (self.phase in WITHIN), PHASES.index(self.phase)
 
 
 class HeartbeatWriter:

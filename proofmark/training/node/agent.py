@@ -26,7 +26,7 @@ from proofmark.process.scratch.temporary import remove_own_temporary_directory
 from proofmark.process.signalled import ask_for_stacks
 from proofmark.process.warm.main import THREADS
 from proofmark.training.drawn_steps import draw
-from proofmark.training.heartbeat import PHASES, SETUP, Heartbeat, Silence
+from proofmark.training.heartbeat import SETUP, Heartbeat, Silence
 from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.agent_log import AgentLog
 from proofmark.training.node.feeders import Feeders
@@ -231,10 +231,7 @@ class Watch:
         for rank in heartbeats:
             self.outputs[rank].catch_up()
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
-        position = {
-            rank: (heartbeat.step, PHASES.index(heartbeat.phase), waits(stacks[rank]))
-            for rank, heartbeat in heartbeats.items()
-        }
+        position = {rank: (*heartbeat.position, waits(stacks[rank])) for rank, heartbeat in heartbeats.items()}
         fed = {rank: beat.phase for rank, beat in heartbeats.items() if beat.phase in FED and not position[rank][-1]}
         self.feeders.stacks(fed)  # after the ranks' own, by which it is told who waits
         for rank, heartbeat in heartbeats.items():

@@ -18,6 +18,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert beat is not None and (beat.step, beat.phase) == (7, "compute") and beat.since > 0
 
 
+def test_who_is_in_a_checkpoint_is_behind_who_computes_the_next_step() -> None:
+    """As the signs of a rank that goes on from step 3 follow each other."""
+    begins = [(0, "start"), (0, "init"), (3, "evaluation"), (3, "data"), (3, "recording"), (3, "compute")]
+    goes_on = [(4, "evaluation"), (4, "scoring"), (4, "checkpoint"), (4, "data"), (4, "compute"), (5, "end")]
+    positions = [Heartbeat(9, 3, *sign, 1.0).position for sign in begins + goes_on]
+    assert positions == sorted(set(positions))
+
+
 BEATS = """
 import sys
 from pathlib import Path
