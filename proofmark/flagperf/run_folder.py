@@ -13,7 +13,7 @@ from proofmark.rules.scale import Scale
 
 _NAME = r"[A-Za-z0-9_.+-]{1,99}"
 _KEY = re.compile(rf"(?P<case>{_NAME}):(?P<framework>{_NAME}):(?P<chip>{_NAME}):(?P<nnodes>\d+):(?P<nproc>\d+)(:.*)?")
-_RANK = re.compile(r"(?:node)?rank(\d{1,9})\.(?:out\.log|err\.log|log\.txt)")
+_RANK = re.compile(r"(?:node)?rank(?P<rank>\d{1,9})(?:\.(?:out\.log|err\.log|log\.txt)|(?P<renamed>\D.*)?)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,15 @@ class RunFolder:
 
 
 def one_per_round(paths: Sequence[Path]) -> list[Path]:
-    """Of each round's logs the one of node 0's first rank, what it said and no errors; any other file, also one that
-    was renamed, is a run of its own."""
-    found: dict[Path, tuple[tuple[int, int, bool], Path]] = {}
+    """Of each round's logs the one of node 0's first rank, what it said and no errors; any other file is a run of its
+    own. Of a round that lies beside others, renamed, the names are alike but for the rank."""
+    found: dict[tuple[Path, str], tuple[tuple[int, int, bool], Path]] = {}
     for path in paths:
         rank = _RANK.fullmatch(path.name)
         node = re.search(r"noderank(\d{1,9})$", path.parent.name)
-        key = path if rank is None else path.parent.parent if node else path.parent
-        order = (int(node[1]) if node else 0, int(rank[1]) if rank else 0, ".out." not in path.name)
+        of_round = (rank["renamed"] or "").replace(".err.", ".out.") if rank else ""
+        key = (path if rank is None else path.parent.parent if node else path.parent, of_round)
+        order = (int(node[1]) if node else 0, int(rank["rank"]) if rank else 0, ".out." not in path.name)
         found[key] = min(found.get(key, (order, path)), (order, path))
     return [path for _, path in found.values()]
 

@@ -245,6 +245,14 @@ def test_logs_of_several_rounds_that_lie_in_one_folder_are_a_run_each(tmp_path: 
     assert [run.e2e_seconds for run in record.runs] == [100.0, 200.0] and len(record.read_from) == 2
 
 
+@pytest.mark.parametrize("name", ["rank{}.log", "rank{}.txt", "rank{}.round1.out.log", "rank{}_round1.log", "rank{}"])
+def test_logs_of_several_ranks_that_are_renamed_alike_are_one_run(tmp_path: Path, name: str) -> None:
+    for rank in (10, 1, 0):
+        (tmp_path / name.format(rank)).write_text("\n".join(flagperf(FINISHED | {"e2e_time": 100.0 + rank})))
+    record = read_perflog([tmp_path / name.format(rank) for rank in (10, 1, 0)])
+    assert [run.e2e_seconds for run in record.runs] == [100.0] and record.read_from[0].endswith(name.format(0))
+
+
 @given(
     st.lists(st.binary(max_size=80) | st.sampled_from([each.encode() for each in flagperf()]), max_size=12), st.data()
 )
