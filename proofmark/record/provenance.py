@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 from pydantic import Field
@@ -56,9 +57,11 @@ class Host(Part):
 
 
 def said_of(fact: str, hosts: Sequence[Host]) -> Any:
-    """What machines run with: once where all agree, else of each in a line; None where there is none."""
+    """What machines run with: once where all agree, else of each, of neighbours that agree how many; None where there
+    is none."""
     said = [getattr(value := getattr(host, fact), "value", value) for host in hosts]
-    each = ("unknown" if value is None else str(value) for value in said)
+    alike = [("unknown" if value is None else str(value), len([*those])) for value, those in groupby(said)]
+    each = (value if count == 1 else f"{count} x {value}" for value, count in alike)
     return said[0] if len(set(said)) == 1 else "; ".join(each) or None
 
 

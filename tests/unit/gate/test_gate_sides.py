@@ -518,6 +518,10 @@ def test_a_training_on_other_hosts_is_unlike_whichever_of_them_is_another() -> N
     assert machine(make_training()) == machine(trained(twin)) != machine(trained(newer))
     found = ["processor: p there, p; q here", "driver: null there, unknown; 2 here"]
     assert [line.replace('"', "") for line in unlike(trained(twin), trained(newer))] == found
+    many = [trained(*[twin] * 30, newer, other) for other in (twin, newer)]
+    found = ["processor: 31 x p; q; p there, 31 x p; 2 x q here"]
+    found += ["driver: 31 x unknown; 2; unknown there, 31 x unknown; 2 x 2 here"]
+    assert [line.replace('"', "") for line in unlike(*many)] == found, "not cut short where they begin to differ"
 
 
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
