@@ -76,6 +76,9 @@ def introduce(
         let_pass([variable])
         if not passed:  # what it said was of others too
             answers, isolation = _heard(name, orders, place.directory)
+            if answers.visible_devices_variable != variable:  # it would neither be looked at nor pass
+                what = f"{variable}, and where that is set {answers.visible_devices_variable}; expected one"
+                raise UsageError(f"vendor '{name}': visible_devices_variable: {what} ({answers.file})")
     _, distribution = target_of(name, vendors_dir)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}

@@ -101,6 +101,18 @@ def test_a_vendor_says_what_there_is_under_the_variable_that_limits_it(
     assert introduce("acme", vendors).vendor.chip() == "B" and len(begun) == 4
 
 
+def test_the_variable_that_limits_a_vendor_is_one(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another, that it names where the first is set, would not be looked for in its file, nor passed to processes."""
+    named = "'ZE_AFFINITY_MASK' if 'ACME_VISIBLE_DEVICES' in os.environ else 'ACME_VISIBLE_DEVICES'"
+    add(vendors, "acme", f"import os\n{GOOD}\nAcme.visible_devices_variable = {named}\n")
+    (vendors / "acme/environment.yaml").write_text("variables: {ZE_AFFINITY_MASK: '0,1'}\n")
+    monkeypatch.setenv("PROOFMARK_PASSES", "")
+    monkeypatch.setenv("ACME_VISIBLE_DEVICES", "4,5")
+    what = "ACME_VISIBLE_DEVICES, and where that is set ZE_AFFINITY_MASK; expected one"
+    with pytest.raises(UsageError, match=f"^vendor 'acme': visible_devices_variable: {what} "):
+        introduce("acme", vendors)
+
+
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "vendors").glob("*/chips.yaml")))
 def test_every_vendor_introduces_itself(name: str) -> None:
     found = introduce(name, ROOT / "vendors")
