@@ -75,10 +75,11 @@ def limits_to_all(vendor: Vendor) -> dict[str, str]:
     variable = vendor.visible_devices_variable
     if variable is None:
         return {}
-    names, found = usable_devices(vendor), len(vendor.devices())
-    if variable in os.environ and not 0 < found < len(names):
-        return {}
-    return {variable: ",".join(names[:found])}
+    names = usable_devices(vendor)
+    if variable not in os.environ:
+        return {variable: ",".join(names)}
+    found = len(vendor.devices())
+    return {variable: ",".join(names[:found])} if 0 < found < len(names) else {}
 
 
 def no_device(name: str, vendor: Vendor, file: Path, isolation: Isolation | None = None) -> str:

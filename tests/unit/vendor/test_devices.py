@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
-from proofmark.vendor.contract import Processor, driver_files
+from proofmark.vendor.contract import Device, Processor, driver_files
 from proofmark.vendor.hardware.container import container_kind
-from proofmark.vendor.hardware.devices import assign, no_device, usable_devices
+from proofmark.vendor.hardware.devices import assign, limits_to_all, no_device, usable_devices
 from proofmark.vendor.introduction.asking import introduce
 from proofmark.wall.isolation import Isolation
 from tests.unit.vendor.test_registry import GOOD, add, vendors
@@ -63,6 +63,20 @@ def test_a_range_of_devices_is_no_one_device(monkeypatch: pytest.MonkeyPatch, ch
     assert str(caught.value) == f"ACME_DEVICES={chosen}: {what}"
     monkeypatch.setenv("ACME_DEVICES", "GPU-0001-2, 0.1")
     assert usable_devices(Acme()) == ["GPU-0001-2", "0.1"]
+
+
+def test_a_rank_asks_for_its_devices_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+
+    class Counting(Acme):
+        def devices(self) -> list[Device]:
+            asked.append(1)
+            return [Device(index, "A") for index in (0, 2)]
+
+    monkeypatch.delenv("ACME_DEVICES", raising=False)
+    assert limits_to_all(Counting()) == {"ACME_DEVICES": "0,2"} and len(asked) == 1
+    monkeypatch.setenv("ACME_DEVICES", "0,2,3")
+    assert limits_to_all(Counting()) == {"ACME_DEVICES": "0,2"} and len(asked) == 2
 
 
 @pytest.mark.parametrize(
