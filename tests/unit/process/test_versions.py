@@ -40,7 +40,7 @@ def test_a_package_of_a_distribution_of_another_name(site: Path) -> None:
 
 
 def test_a_host_knows_it_too(site: Path) -> None:
-    asked = {"packages": ["fakert", "no_such"], "interface": None, "port": None, "data_dir": None, "shared": None}
+    asked = {"packages": ["fakert", "no_such"], "interface": None, "port": None, "data_dirs": [], "shared": None}
     _, there = far_end(("open", {"work_dir": str(site / "work")}), ("facts", {**asked, "clear_caches": False}))
     assert there["versions"] == {"fakert": "10.3", "no_such": None}
 
