@@ -62,14 +62,15 @@ def _logs_of(failure: Failure) -> list[str]:
 
 def _where(text: str, seen_from: Path) -> Iterator[str]:
     """The innermost frame of the last stack that is no library's, or the last words. Of several processes where they
-    hang, one that but waits for data gives way to one that doesn't."""
+    hang, one that but waits for data gives way to one that doesn't, whatever threads of libraries' alone it has."""
     lines = text.splitlines()
     stacks = [number for number, line in enumerate(lines) if STACK.search(line)]
     places = [_place(lines[begin:end]) for begin, end in pairwise([*stacks, len(lines)])]
     if not places or places[-1] is None:
         yield from (f"last words: {harmless(line)}" for line in lines[-LAST:])
         return
-    hung = [place for place in places if place and FEEDING not in place[0]] if "first" in lines[stacks[-1]] else []
+    busy = (place for place in places if place and FEEDING not in place[0] and not LIBRARY.search(place[0]))
+    hung = [*busy] if "first" in lines[stacks[-1]] else []
     file, line, function = [places[-1], *hung][-1]
     yield harmless(f"at {short(Path(file), seen_from)}, line {line}, in {function}")
 

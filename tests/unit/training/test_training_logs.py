@@ -182,6 +182,9 @@ Current thread 0x00007e (most recent call first):
 IDLE = """
 Current thread 0x00007d (most recent call first):
   File "/house/proofmark/training/feeding/loading.py", line 8 in load"""
+QUEUE = f"""
+Thread 0x00007c (most recent call first):
+  File "{PYTHON}", line 9 in wait"""
 
 
 @pytest.mark.parametrize(
@@ -190,6 +193,7 @@ Current thread 0x00007d (most recent call first):
         (RAISED, ["at /venv/lib/python3.12/site-packages/acme/training.py, line 7, in step"]),
         (HUNG, ["at vendors/acme.py, line 6, in step"]),
         (HUNG + IDLE, ["at vendors/acme.py, line 6, in step"]),  # another process, which waits for it
+        (HUNG + QUEUE + IDLE, ["at vendors/acme.py, line 6, in step"]),
         (IDLE, ["at proofmark/training/feeding/loading.py, line 8, in load"]),
         (f'Stack (most recent call first):\n  File "{TORCH}", line 5 in run', [f"at {TORCH}, line 5, in run"]),
         ("one\ntwo\nthree\n\x1b[2J", ["last words: two", "last words: three", "last words: \\x1b[2J"]),
