@@ -264,7 +264,8 @@ def _leave_out_unused(
     parts: dict[str, list[str]] = defaultdict(list)
     for name in tensors:
         parts[name.rpartition(".")[0]].append(name)
-    owners = {f"optimizer.state.{name}": parameter for name, parameter in named_parameters(unwrapped(model)).items()}
+    named = {f"optimizer.state.{name}": parameter for name, parameter in named_parameters(unwrapped(model)).items()}
+    owners = {owner: named[owner] for owner in parts.keys() & named.keys()}  # torch takes fewer names for wrappers'
     saved = {owner for owner in owners if any(f"{_ALL}.{part}" in there.state_dict_metadata for part in parts[owner])}
     for owner in owners.keys() - saved if saved else ():
         for part in parts[owner]:

@@ -146,6 +146,17 @@ def test_an_optimizer_that_keeps_something_else_is_refused(tmp_path: Path) -> No
         Checkpoints.load(tmp_path / "step-000000001", *two_layers(), HERE.device)
 
 
+def test_a_part_of_a_model_may_be_called_as_wrappers_call_theirs(tmp_path: Path) -> None:
+    models = [nn.ModuleDict({name: nn.Linear(2, 2) for name in ("module", "other")}) for _ in range(2)]
+    optimizer, fresh = (torch.optim.AdamW(model.parameters(), lr=0.01) for model in models)
+    trains(nn.Sequential(*models[0].values()), optimizer)
+    checkpoints = Checkpoints(tmp_path, HERE)
+    checkpoints.save(1, models[0], optimizer, {})
+    checkpoints.wait()
+    Checkpoints.load(tmp_path / "step-000000001", models[1], fresh, HERE.device)
+    assert sum(map(bool, fresh.state.values())) == 4
+
+
 def two_layers() -> tuple[nn.ModuleList, torch.optim.Optimizer]:
     torch.manual_seed(1)
     model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
