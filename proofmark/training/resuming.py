@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +33,8 @@ def begun_otherwise(folder: Path, config: EffectiveConfig) -> str:
 
 
 def checkpoint_of(session: Path, run: Path, shared: Path | None) -> Path | None:
-    """The last finished checkpoint of a run in an earlier session; where that broke off before it had one, in the
-    session that it went on from itself, and so on.
+    """The last finished checkpoint of a run in an earlier session; where that broke off before it had one, or
+    before it began the run, in the session that it went on from itself, and so on.
 
     Args:
         session: the earlier session's folder.
@@ -43,15 +44,24 @@ def checkpoint_of(session: Path, run: Path, shared: Path | None) -> Path | None:
     Raises:
         OSError: a session's log can't be read.
     """
+    places = (shared / each.name / run if shared else each / run / "checkpoints" for each in went_on_from(session))
+    return next(filter(None, map(last_finished, places)), None)
+
+
+def went_on_from(session: Path) -> Iterator[Path]:
+    """The folder of a session, of the one that it went on from, and so on: where that was, or beside it, if both were
+    brought elsewhere since.
+
+    Raises:
+        OSError: a session's log can't be read.
+    """
     looked = list[Path]()
     while session not in looked:
         looked.append(session)
-        found = last_finished(shared / session.name / run if shared else session / run / "checkpoints")
-        if found is not None:
-            return found
-        begun = _begun(session / run.parent)
-        session = Path(begun.get("resume") or session) if begun else session
-    return None
+        yield session
+        begins = (_begun(log.parent) for log in sorted(session.glob(f"*/*/*/{LOG_FILE}")))
+        said = next((Path(begun["resume"]) for begun in begins if begun and begun.get("resume")), session)
+        session = said if said.is_dir() else session.parent / said.name
 
 
 def _begun(folder: Path) -> Event | None:

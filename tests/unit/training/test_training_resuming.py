@@ -78,6 +78,22 @@ def test_a_run_that_broke_off_before_a_checkpoint_of_its_own_leads_to_the_one_it
     assert checkpoint_of(first, RUN / "round1", shared) == kept[0]
 
 
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_session_that_broke_off_before_a_run_leads_to_the_one_it_went_on_from(tmp_path: Path, shares: bool) -> None:
+    """Wherever both were brought since."""
+    first, second = (tmp_path / "before" / name for name in ("first", "second"))
+    shared, other = tmp_path / "shared" if shares else None, RUN.with_name("1x4")
+    begins(first, None)
+    begins(second, first)
+    kept = written(first, shared, 1, 3000, other)
+    second = first.parent.rename(tmp_path / "results") / "second"
+    kept = kept if shares else tmp_path / "results" / kept.relative_to(tmp_path / "before")
+    assert checkpoint_of(second, other / "round1", shared) == kept
+    options = TrainingOptions(resume=second, checkpoints=shared)
+    config: Any = SimpleNamespace(stash={OPTIONS: options}, option=SimpleNamespace(resume="results/second"))
+    _refuse_nothing_to_resume(config)
+
+
 def test_a_session_that_would_have_gone_on_from_itself_is_looked_at_once(tmp_path: Path) -> None:
     begins(tmp_path, tmp_path)
     assert checkpoint_of(tmp_path, RUN / "round1", None) is None
@@ -94,9 +110,9 @@ def begins(session: Path, earlier: Path | None) -> None:
     log.close()
 
 
-def written(session: Path, shared: Path | None, number: int, step: int) -> Path:
+def written(session: Path, shared: Path | None, number: int, step: int, run: Path = RUN) -> Path:
     """A checkpoint of one of a session's runs."""
     place = shared / session.name if shared else session
-    folder = place / RUN / f"round{number}" / ("" if shared else "checkpoints") / f"step-{step:09d}"
+    folder = place / run / f"round{number}" / ("" if shared else "checkpoints") / f"step-{step:09d}"
     folder.mkdir(parents=True)
     return folder
