@@ -38,7 +38,7 @@ RULES = (
     (r"PROOFMARK_.*|PYTEST_.*|PY_COLORS", "is the suite's own"),
     (r"LD_.*|DYLD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
     (r"OPENSSL_.*|OMP_TOOL.*|.*INJECTION(32|64)?_PATH|GCONV_PATH|LOCPATH|GLIBC_TUNABLES", "changes which code runs"),
-    (r"TRITON_PLUGIN_PATHS|COVERAGE_.*|SETUPTOOLS_.*|GIT_.*", "changes which code runs"),
+    (r"TRITON_.*PLUGIN_PATHS?|COVERAGE_.*|SETUPTOOLS_.*|GIT_.*", "changes which code runs"),
     (r"TORCH_LOGS|TORCH_PYTHON_NATIVE_.*|LOKY_PICKLER", "changes which code runs"),  # they name a module to import
     (r"ROCM_(HOME|PATH)|HIP_PATH|SYCL_OVERRIDE_.*", "changes which code runs"),
     (r".*LIBITTNOTIFY.*|.*JIT_PROFILER.*", "changes which code runs"),

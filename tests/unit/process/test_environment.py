@@ -76,6 +76,7 @@ def test_no_file_is_nothing(tmp_path: Path) -> None:
             (name, "changes which code runs")
             for name in ("LOKY_PICKLER", "TORCH_LOGS", "TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", "ROCM_HOME")
         ],
+        *[(name, "changes which code runs") for name in ("TRITON_PLUGIN_PATHS", "TRITON_PASS_PLUGIN_PATH")],
         *[(name, "the suite's own") for name in ("PROOFMARK_PASSES", "PYTEST_ADDOPTS")],
         *[(name, "torchrun's") for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")],
         *[(name, "the suite assigns") for name in ("CUDA_VISIBLE_DEVICES", "ACME_VISIBLE_DEVICES")],
