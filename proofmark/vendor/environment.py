@@ -59,7 +59,7 @@ RULES = (
 )
 """Patterns of names that may not be set, and why."""
 
-AT_START = (*READ_ONCE, "ATEN_", "DNNL_", "ONEDNN_", "TRANSFORMERS_")
+AT_START = (*READ_ONCE, "ATEN_", "TRANSFORMERS_")
 """How the names of variables begin that libraries heed before a vendor's code runs, as they are imported or make a
 model: none of these, but for those of RULES, has one load code."""
 

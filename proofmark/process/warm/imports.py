@@ -12,6 +12,7 @@ from proofmark.process.environment import passed_on
 READ_ONCE = (
     *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
     *("TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_CPP_", "TORCH_DEVICE_BACKEND_", "TORCH_LOGS", "TRITON_"),
+    *("DNNL_", "ONEDNN_", "TORCH_ALLOW_TF32_", "TORCH_BLAS_", "TORCH_LINALG_", "TORCH_ROCM_"),
 )
 """How the names of variables begin that are read when a process begins or imports: a fork can't be given others."""
 

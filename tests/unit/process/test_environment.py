@@ -11,6 +11,7 @@ from proofmark.errors import ConfigurationError
 from proofmark.process.environment import passed_on, passes
 from proofmark.vendor.environment import (
     LATER,
+    at_start,
     environment_of,
     installed,
     load_environment,
@@ -90,6 +91,11 @@ def test_variables_that_are_not_the_vendors(tmp_path: Path, name: str, why: str)
         with pytest.raises(ConfigurationError, match=why) as refused:
             load_environment(write(tmp_path, text))
         assert "environment.yaml: " in str(refused.value) and len(str(refused.value).splitlines()) == 1
+
+
+def test_what_torch_reads_as_it_is_imported_is_there_from_the_beginning() -> None:
+    declared = dict.fromkeys(("TORCH_BLAS_PREFER_HIPBLASLT", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY"), "x")
+    assert at_start(declared) == declared
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF"])

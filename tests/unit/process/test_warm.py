@@ -310,7 +310,8 @@ def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("change", [
     {"OMP_NUM_THREADS": "none"}, {"OMP_NUM_THREADS": "0"}, {"OMP_PROC_BIND": "close"}, {"PYTHONHASHSEED": "1"},
-    {"TORCH_CPP_LOG_LEVEL": "INFO"}, {"LD_PRELOAD": ""},
+    {"TORCH_CPP_LOG_LEVEL": "INFO"}, {"LD_PRELOAD": ""}, {"ONEDNN_DEFAULT_FPMATH_MODE": "BF16"},
+    {"TORCH_BLAS_PREFER_HIPBLASLT": "1"},
 ])  # fmt: skip
 def test_what_only_a_new_process_can_take_on_gets_one(start: Any, change: dict[str, str]) -> None:
     warm.warm_up([], {})
