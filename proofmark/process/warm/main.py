@@ -65,7 +65,8 @@ def cores_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        os.sched_setaffinity(0, cores)
+        if os.sched_getaffinity(0) != cores:  # some sandboxes refuse to be asked, and bind nothing either
+            os.sched_setaffinity(0, cores)
 
 
 def _is_closed(control: socket.socket) -> bool:

@@ -319,6 +319,13 @@ def test_what_only_a_new_process_can_take_on_gets_one(start: Any, change: dict[s
     assert start(CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1").is_forked
 
 
+def test_cores_that_an_import_left_alone_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox may refuse that."""
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: pytest.fail("asked"))
+    with main.cores_kept():
+        pass
+
+
 def test_where_compilers_keep_what_they_made_is_known_to_what_is_forked(start: Any, tmp_path: Path) -> None:
     places = {name: str(tmp_path / name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
     warm.warm_up(["torch._inductor.runtime.cache_dir_utils"], dict.fromkeys(places, str(tmp_path / "elsewhere")))
