@@ -33,8 +33,9 @@ from proofmark.vendor.introduction.asking import introduced
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
     keep_freed()
-    torch_extensions.import_without()
+    torch_extensions.hold_back()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
+    torch_extensions.import_without()  # where that could not be
     tidy_at_exit()
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
