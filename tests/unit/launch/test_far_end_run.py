@@ -40,9 +40,9 @@ def test_what_pythonpath_names_there_is_found_after_the_code(
     tmp_path: Path, sent: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "/opt/runtime/site-packages")
-    run_to_its_end(tmp_path, sent, "import os; print(os.environ['PYTHONPATH'])", PYTHONPATH="/work/code")
+    run_to_its_end(tmp_path, sent, "import os; print(os.environ['PYTHONPATH'])", PYTHONPATH="/srv/code")
     said = (tmp_path / "noderank0/agent.log").read_text()
-    assert said == "/work/code:/opt/runtime/site-packages\n"
+    assert said == "/srv/code:/opt/runtime/site-packages\n"
 
 
 def test_a_folder_that_cannot_be_read_is_told_with_the_end(
