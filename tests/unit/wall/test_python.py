@@ -55,7 +55,7 @@ def test_neither_homes_nor_what_is_hidden(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_user_whose_home_is_the_whole_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pwd.getpwuid", lambda number: SimpleNamespace(pw_dir="/"))
-    monkeypatch.setenv("PATH", "/opt/gcc/bin:/root/gcc/bin")
+    monkeypatch.setenv("PATH", "/opt/gcc/bin:/home/you/gcc/bin")
     for home in ("/", "/home/me"):
         monkeypatch.setenv("HOME", home)
         assert software() == (Path("/opt/gcc"),)
