@@ -162,9 +162,12 @@ def _due(asked: _Asked, given: int) -> _Due:
 
 
 def _layers(overrides: Sequence[Override], vendors_file: str, closed: bool) -> Iterator[OverrideLayer]:
+    """One of the vendor's own file, and one of each other override: what an option does rests on those before it."""
     for origin, group in groupby(overrides, key=lambda override: override.origin):
-        own = origin.endswith(f"/{vendors_file}")
-        yield OverrideLayer(origin, {override.key: override.new for override in group}, closed, vendors_own=own)
+        if origin.endswith(f"/{vendors_file}"):
+            yield OverrideLayer(origin, {override.key: override.new for override in group}, closed, vendors_own=True)
+        else:
+            yield from (OverrideLayer(origin, {override.key: override.new}, closed) for override in group)
 
 
 def _wrong(due: _Due, record: CaseRecord) -> Iterator[str]:

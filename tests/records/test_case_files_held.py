@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proofmark.errors import UsageError
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.integrity.manifest import MANIFEST
 from proofmark.record.provenance import Known, Provenance
 from proofmark.rules.case_file import content_of, load_case_file
-from proofmark.rules.config import resolve
+from proofmark.rules.config import Resolution, resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.verification import configuration
 from proofmark.verification.configuration import Held, folder_of, held
@@ -116,25 +119,40 @@ def test_a_folder_of_sessions_is_no_session(tmp_path: Path) -> None:
         verify(tmp_path, SUITES)
 
 
-@pytest.mark.parametrize("package", ["acme_proofmark", "acme"])
-def test_a_vendors_own_file_is_known_in_a_package_of_any_name(
-    package: str,
-) -> None:
-    """A user's precision decides over the fp16 that the vendor's file asks for."""
+def resolved_with(*layers: OverrideLayer) -> tuple[Resolution, RunRecord]:
+    """A case of this checkout under some overrides, and the record that says so."""
     path, common = FOLDER / "resnet50.yaml", FOLDER / "contract.yaml"
-    kind = SUITE.case_type.parameters_type
-    file = load_case_file(path, "inference", "embedded", common, kind)
-    own = f"/site/{package}/configs/inference/resnet50.yaml"
-    layers = [OverrideLayer(own, {"fp16": True}, vendors_own=True), OverrideLayer("--precision", {"precision": "bf16"})]
-    settled = resolve(file, "acme", layers, "anvil")
-    config = settled.config
-    assert not settled.problems and [each.key for each in config.overrides] == ["fp16", "precision", "compiler", "fp16"]
-    plain = config.as_dict()
+    file = load_case_file(path, "inference", "embedded", common, SUITE.case_type.parameters_type)
+    resolution = resolve(file, "acme", layers, "anvil")
+    config, plain = resolution.config, resolution.config.as_dict()
     record = make_record(
         vendor="acme",
         case_hash=content_of(path, common),
         config={**plain["parameters"], **plain["configurations"]},
         config_hash=config.hash,
         overrides=config.overrides,
+        problems=resolution.problems,
     )
+    return resolution, record
+
+
+def vendors_own(values: Mapping[str, Any], package: str = "acme") -> OverrideLayer:
+    return OverrideLayer(f"/site/{package}/configs/inference/resnet50.yaml", values, vendors_own=True)
+
+
+@pytest.mark.parametrize("package", ["acme_proofmark", "acme"])
+def test_a_vendors_own_file_is_known_in_a_package_of_any_name(package: str) -> None:
+    """A user's precision decides over the fp16 that the vendor's file asks for."""
+    own = vendors_own({"fp16": True}, package)
+    resolution, record = resolved_with(own, OverrideLayer("--precision", {"precision": "bf16"}))
+    assert not resolution.problems
+    assert [each.key for each in record.overrides] == ["fp16", "precision", "compiler", "fp16"]
+    assert held(SUITE, record) == Held()
+
+
+def test_one_option_after_another_is_held_as_it_was_given() -> None:
+    """The second does something only since the first did."""
+    options = [OverrideLayer("--set", {"scenario": "throughput"}), OverrideLayer("--set", {"batch_size": 64})]
+    resolution, record = resolved_with(vendors_own({"scenario": "latency"}), *options)
+    assert not resolution.problems and record.config["batch_size"] == 64
     assert held(SUITE, record) == Held()
