@@ -38,7 +38,8 @@ def standings(entries: Sequence[Entry]) -> dict[str, Standing]:
     """Where each run of a case stands, by its id.
 
     A contender (vendor, chip, units, variant, precision, profile, signer) has one rank: that of its newest verified run
-    that passed, never that of its best one. Runs are ranked against those that begin with the same figure.
+    that passed, never that of its best one. Runs are ranked against those of their scenario that begin with the same
+    figure.
     """
     newest_first = sorted(entries, key=lambda entry: (-entry.started, entry.id))
     why = {entry.id: unrankable(entry) for entry in newest_first}
@@ -87,11 +88,12 @@ def _first_of_each(entries: Iterable[Entry]) -> set[str]:
 
 
 def _ranks(entries: Sequence[Entry]) -> dict[str, tuple[int | None, int]]:
-    groups: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
+    groups: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for entry in entries:
         cell = ranked_by(entry)
         if cell is not None and isinstance(cell.value, int | float):
-            group = groups.setdefault((cell.key, cell.unit, entry.profile), [])
+            alike = (cell.key, cell.unit, entry.profile, entry.variant.get("scenario"))
+            group = groups.setdefault(alike, [])
             group.append((float(cell.value) if cell.less_is_better else -float(cell.value), entry.id))
     found: dict[str, tuple[int | None, int]] = {}
     for group in groups.values():

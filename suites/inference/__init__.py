@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.outcome.figures import figures
-from proofmark.inference.outcome.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord, variant_of
 from proofmark.inference.outcome.verdict import stages
 from proofmark.inference.run import IMPORTED
 from proofmark.record.events.log import LOG_FILE
@@ -68,8 +68,8 @@ class InferenceSuite(Suite):
         return config.effective_precision
 
     def variant(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
-        """By compiler."""
-        return {"compiler": config.compiler or "none", "precision": self.precision(config)}
+        """By compiler and scenario."""
+        return {**variant_of(config.compiler, config), "precision": self.precision(config)}
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
         """Of data and weights."""

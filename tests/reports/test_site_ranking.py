@@ -72,6 +72,20 @@ def test_runs_of_unlike_figures_are_ranked_apart() -> None:
     assert ranks(paced("a", 10.0, vendor="a"), other) == {"a": 1, "b": 1}
 
 
+def test_what_serves_one_sample_at_a_time_is_ranked_apart() -> None:
+    """By scenario a contender has two ranks, and two trends; the usual one is called nothing."""
+    usual = make_record()
+    assert usual.engine is not None
+    served = usual.engine.model_copy(update={"latency_ms": {"p99": 9.9}})
+    throughput, latency = ({**usual.config, "scenario": scenario} for scenario in ("throughput", "latency"))
+    often = paced("a", 12_000.0, started=1.0, config=throughput)
+    soon = paced("b", 300.0, started=2.0, config=latency, engine=served)
+    assert ranks(often, soon, paced("c", 200.0, vendor="c")) == {"a": 1, "b": 1, "c": 2}
+    assert soon.variant == {"compiler": "onnxruntime", "scenario": "latency"}
+    unsaid = entry("x")
+    assert often.variant == unsaid.variant and often.series == unsaid.series != soon.series
+
+
 @pytest.mark.parametrize(
     "run, why",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -169,6 +169,12 @@ class Validated(Part):
     onnx_sha256: Digest = Field(description="of what it exported")
 
 
+def variant_of(compiler: str | None, config: Mapping[str, Any]) -> dict[str, str]:
+    """The compiler, or that there is none; and the scenario where it is another than the usual one."""
+    latency = {"scenario": "latency"} if config.get("scenario") == "latency" else {}
+    return {"compiler": compiler or "none", **latency}
+
+
 class RunRecord(CaseRecord):
     """Everything about one run of one inference case."""
 
@@ -225,8 +231,8 @@ class RunRecord(CaseRecord):
 
     @property
     def variant(self) -> dict[str, str]:
-        """The compiler, or that there is none."""
-        return {"compiler": self.compiler or "none"}
+        """See `variant_of`."""
+        return variant_of(self.compiler, self.config)
 
     @property
     def claimed(self) -> frozenset[RestsOn]:
