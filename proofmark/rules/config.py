@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -181,6 +181,7 @@ def resolve(
     values = {key: setting.value for key, setting in case.settings.items()}
     overrides: list[Override] = []
     problems: list[Problem] = []
+    chosen: set[str] = set()  # by the user, to any effect
     for layer in layers:
         held = hold_against(
             layer, values, case.settings, parameters, partial(comes_to, default_compiler), case.elsewhere
@@ -188,7 +189,9 @@ def resolve(
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
-    following = list(_following(values, layers, vendor, default_compiler))
+        if not layer.vendors_own:
+            chosen.update(override.key for override in held.applied)
+    following = list(_following(values, chosen, vendor, default_compiler))
     values.update({override.key: override.new for override in following})
     overrides += following
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
@@ -209,21 +212,20 @@ def resolve(
 
 
 def _following(
-    values: Mapping[str, Any], layers: Sequence[OverrideLayer], vendor: str, default_compiler: str | None
+    values: Mapping[str, Any], chosen: Collection[str], vendor: str, default_compiler: str | None
 ) -> Iterator[Override]:
-    """What follows from what was asked for, each of another key."""
+    """What follows from what was asked for, each of another key.
+
+    A precision decides over fp16 where the user has `chosen` the one alone, and the other is the profile's or the
+    vendor's wish.
+    """
     if values.get("compiler") == "default":
         yield Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed")
     if values.get("scenario") == "latency" and values["batch_size"] != 1:
         yield Override("batch_size", values["batch_size"], 1, "scenario latency", "changed")
-    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
+    decided = "precision" in chosen and "fp16" not in chosen
+    if decided and values.get("fp16") and values.get("precision") not in (None, "fp16"):
         yield Override("fp16", True, False, f"precision {values['precision']}", "changed")
-
-
-def _decided_over_fp16(layers: Sequence[OverrideLayer]) -> bool:
-    """Whether the user asks for a precision alone, and fp16 is the profile's or the vendor's wish."""
-    asked = {key for layer in layers if not layer.vendors_own for key in layer.values}
-    return "precision" in asked and "fp16" not in asked
 
 
 def comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -156,3 +156,11 @@ def test_one_option_after_another_is_held_as_it_was_given() -> None:
     resolution, record = resolved_with(vendors_own({"scenario": "latency"}), *options)
     assert not resolution.problems and record.config["batch_size"] == 64
     assert held(SUITE, record) == Held()
+
+
+def test_a_word_for_fp16_that_was_refused_is_none() -> None:
+    """It does nothing, since the vendor's file says so already; of that the record tells."""
+    options = [OverrideLayer("--precision", {"precision": "bf16"}), OverrideLayer("--set", {"fp16": True})]
+    resolution, record = resolved_with(vendors_own({"fp16": True}), *options)
+    assert [(each.where, each.key) for each in resolution.problems] == [("--set", "fp16")]
+    assert held(SUITE, record) == Held()
