@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from proofmark.errors import Problem
 from proofmark.literal import literal
 from proofmark.process.log_level import LogLevel
-from proofmark.rules.legality import Override, OverrideLayer, hold_against
+from proofmark.rules.legality import Override, OverrideLayer, hold_against, origin_of
 
 if TYPE_CHECKING:
     from proofmark.rules.case_file import CaseFile
@@ -196,7 +196,7 @@ def resolve(
     overrides += following
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
-        problems.append(Problem(case.path, "precision", what))
+        problems.append(Problem(origin_of(overrides, ("fp16", "precision"), case.path), "precision", what))
     config = EffectiveConfig(
         suite=case.suite,
         case=case.case,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,6 +98,11 @@ class Override:
     origin: str
     kind: Literal["changed", "added"]
     near: str | None = None
+
+
+def origin_of(overrides: Sequence[Override], keys: Collection[str], case: str) -> str:
+    """Who set one of `keys` last: whose file, or which option; the file of the `case` where nobody has."""
+    return next((override.origin for override in reversed(overrides) if override.key in keys), case)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig, Resolution
-from proofmark.rules.legality import Override
+from proofmark.rules.legality import Override, origin_of
 from proofmark.rules.scale import Scale
 from proofmark.training.job import follow, submit
 from proofmark.training.logged_run import LoggedRun
@@ -31,6 +31,9 @@ from proofmark.vendor.registry import FoundVendor
 
 TIMEOUT, STANDARD_TIMEOUT = 86400.0, 30 * 86400.0
 """Seconds that a run may take where the user doesn't say: the published size takes days on one device, and weeks."""
+
+BATCH = ("train_batch_size", "global_batch_size", "gradient_accumulation_steps")
+"""Settings that say what a step is of; they must agree."""
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -73,7 +76,8 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
         return resolution
     if asked:
         product = f"{each} x {scale.world} processes x {config.gradient_accumulation_steps} accumulations is {together}"
-        problem = Problem(path, "train_batch_size", f"{product}, but global_batch_size is {config.global_batch_size}")
+        what = f"{product}, but global_batch_size is {config.global_batch_size}"
+        problem = Problem(origin_of(config.overrides, BATCH, path), "train_batch_size", what)
         return replace(resolution, problems=(*resolution.problems, problem))
     settled = Override(
         "global_batch_size", config.global_batch_size, together, f"train_batch_size at scale {scale}", "changed"
@@ -92,7 +96,8 @@ def _parts_of_nothing(config: EffectiveConfig, scale: Scale, path: str) -> Itera
     most = max(1, samples // scale.world)
     if parts > most:
         each = f"expected {most} at most, a global batch of {samples} has no more for each of {scale.world} processes"
-        yield Problem(path, "gradient_accumulation_steps", f"{parts}: {each}")
+        where = origin_of(config.overrides, BATCH, path)
+        yield Problem(where, "gradient_accumulation_steps", f"{parts}: {each}")
 
 
 class ScaleRun(LoggedRun[TrainingRecord]):

@@ -476,9 +476,11 @@ def test_what_follows_from_other_settings_is_on_record() -> None:
 
 def test_fp16_and_another_precision_contradict_each_other() -> None:
     (problem,) = held({"fp16": True, "precision": "bf16"}).problems
-    assert (problem.where, problem.key) == ("net.yaml", "precision")
+    assert (problem.where, problem.key) == (FILE, "precision")
     assert problem.what == "contradicts fp16: true (precision is 'bf16'); set one of them"
     assert not held({"fp16": True}).problems and not held({"precision": "bf16"}).problems
+    layers = [OverrideLayer(FILE, {"precision": "bf16"}, vendors_own=True), OverrideLayer("--set", {"fp16": True})]
+    assert [each.where for each in resolve(case_file(), "acme", layers, "engine").problems] == ["--set"]
 
 
 def test_a_precision_of_the_users_decides_over_fp16_of_others() -> None:
