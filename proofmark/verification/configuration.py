@@ -78,11 +78,14 @@ def _in_commit(commit: str, path: Path, common: Path) -> tuple[str | None, str]:
     absent = "is not in this repository"
     if not re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit):
         return None, absent
-    asked = (["cat-file", "-e", f"{commit}^{{commit}}"], *(["show", f"{commit}:./{e.name}"] for e in (path, common)))
+    there = (["rev-parse", "--git-dir"], ["cat-file", "-e", f"{commit}^{{commit}}"])
+    asked = (*there, *(["show", f"{commit}:./{each.name}"] for each in (path, common)))
     try:
-        known, *shown = (run_git(path.parent, each, patience=PATIENCE) for each in asked)
+        repository, known, *shown = (run_git(path.parent, each, patience=PATIENCE) for each in asked)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None, "was not read: git did not answer"
+    if repository.returncode:  # its own complaint may name a folder, and this is published too
+        return None, "was not read: this checkout is no repository that git reads, `git status` in it says why"
     if any(each.returncode for each in shown):
         return None, absent if known.returncode else f"has no {path.name}, or no {common.name}, in that place"
     return content_hash(*(each.stdout for each in shown)), ""

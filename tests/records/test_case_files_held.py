@@ -105,11 +105,14 @@ def test_a_git_that_does_not_answer_is_told(cases: Path, monkeypatch: pytest.Mon
     assert not found.faults and "was not read: git did not answer" in str(found.note)
 
 
-def test_a_suite_outside_of_any_repository_holds_to_nothing(cases: Path) -> None:
+def test_a_suite_in_no_repository_that_can_be_read_holds_to_nothing(cases: Path) -> None:
+    """It is none, or another user's; of which folder is nobody's business whom the note is published to."""
     made = git(cases, "rev-parse", "HEAD")
     (cases / ".git").rename(cases / "gone")
+    (cases / ".git").write_text("gitdir: nowhere\n")
     found = looked_at("0" * 64, made)
-    assert not found.faults and "is not in this repository" in str(found.note)
+    assert not found.faults and f"commit {made} was not read: this checkout is no repo" in str(found.note)
+    assert str(cases) not in str(found.note)
 
 
 def test_a_folder_of_sessions_is_no_session(tmp_path: Path) -> None:
