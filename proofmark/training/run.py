@@ -184,7 +184,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         elif event["event"] == "evaluation" and event["metric"] is not None:
             seconds = f"{event['train_seconds']:.0f} s"
             others = "".join(f", {n} {v:.4f}" for n, v in event.get("others", {}).items() if v is not None)
-            metric_text = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}{others}"
+            metric_text = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:.15g}{others}"
             self._on_progress({"note": f"{metric_text}, after {event['samples']} samples, {seconds}"})
         elif event["event"] == "resumed":
             self._on_progress({"note": f"resumes from step {event['step']}"})

@@ -79,5 +79,5 @@ def _key(number: int, name: str, x: float, y: float) -> str:
 def _level(area: Area, up: Axis, target: float) -> str:
     y = area.y(up, target)
     return svg.line(area.left, y, area.right, y, stroke_dasharray="5 4") + svg.label(
-        area.left + 6, y - 5, f"target {target:g}", style=svg.HALO
+        area.left + 6, y - 5, f"target {target:.15g}", style=svg.HALO
     )

@@ -77,8 +77,8 @@ def _held(figure: Figure, value: float) -> str:
     if figure.target is None:
         return ""
     if figure.lower_is_better:
-        return f" {'≤' if value <= figure.target else '>'} {figure.target:g}"
-    return f" {'≥' if value >= figure.target else '<'} {figure.target:g}"
+        return f" {'≤' if value <= figure.target else '>'} {figure.target:.15g}"
+    return f" {'≥' if value >= figure.target else '<'} {figure.target:.15g}"
 
 
 _VISIBLE: WeakValueDictionary[int, CaseRecord] = WeakValueDictionary()

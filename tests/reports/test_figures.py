@@ -137,6 +137,8 @@ def test_figures_come_back_from_json_as_they_were(suite: str) -> None:
         (figure(unit="top1", kind=FigureKind.QUALITY, value=0.9816, target=0.97), "top1 0.98160 ≥ 0.97"),
         (figure(unit="top1", kind=FigureKind.QUALITY, value=0.969999, target=0.97), "top1 0.969999 < 0.97"),
         (figure(unit="1", kind=FigureKind.QUALITY, value=0.5, target=0.97), "0.50000 < 0.97"),
+        (figure(unit="1", kind=FigureKind.QUALITY, value=20.12347, target=20.12346), "20.12347 ≥ 20.12346"),
+        (figure(unit="1", kind=FigureKind.QUALITY, value=1234566, target=1234567), "1234566 < 1234567"),
         (figure(value=None, reason="too few"), "– (too few)"),
     ],
 )

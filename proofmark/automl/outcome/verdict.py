@@ -288,4 +288,4 @@ def _bad(record: AutoMLRecord) -> list[str]:
     if found is None or found >= record.target:
         return []
     digits = digits_apart(found, record.target, 5, "f")
-    return [f"{record.metric} {found:.{digits}f} on held-out data is below the target {record.target:g}"]
+    return [f"{record.metric} {found:.{digits}f} on held-out data is below the target {record.target:.15g}"]

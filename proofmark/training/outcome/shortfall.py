@@ -58,7 +58,7 @@ def missed(record: TrainingRecord, values: Mapping[str, float | None]) -> list[s
 
 def _off(name: str, aim: Aim, value: float) -> str:
     digits = digits_apart(value, aim.target, 5, "f")
-    return f"{name} {value:.{digits}f} is {wrong_side(aim.better)} the target {aim.target:g}"
+    return f"{name} {value:.{digits}f} is {wrong_side(aim.better)} the target {aim.target:.15g}"
 
 
 def shortfall(record: TrainingRecord, run: SeedRun) -> str:

@@ -255,14 +255,18 @@ def test_a_target_is_reached_where_it_is_met(better: str, target: float, kind: s
 
 
 @pytest.mark.parametrize(
-    "better, expected",
-    [("higher", "top1 0.80000 is below the target 0.9 after 200"), ("lower", "above the target 0.7")],
+    "better, target, expected",
+    [
+        ("higher", 0.9, "top1 0.80000 is below the target 0.9 after 200"),
+        ("lower", 0.7, "above the target 0.7"),
+        ("lower", 0.7999999, "top1 0.8000000 is above the target 0.7999999"),
+    ],
 )
-def test_a_shortfall_says_on_which_side(better: str, expected: str) -> None:
+def test_a_shortfall_says_on_which_side(better: str, target: float, expected: str) -> None:
     run = missed()
     worst = Evaluation(samples=0, seconds=0.0, metric=2.0)
     run = run.model_copy(update={"evaluations": (worst, *run.evaluations[1:])})
-    found = judged(run, better=better, target=0.9 if better == "higher" else 0.7)
+    found = judged(run, better=better, target=target)
     assert found[0] == "FAIL_ACCURACY" and expected in found[1]
 
 
