@@ -59,10 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 256:
+    if text not in map(str, range(1, 257)):
         raise argparse.ArgumentTypeError("expected 1 to 256")
-    return number
+    return int(text)
 
 
 if __name__ == "__main__":

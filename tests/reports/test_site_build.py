@@ -636,6 +636,7 @@ def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(
         (["nowhere", "--out", "site"], "nowhere: not a directory"),
         ([".", "--out", "file"], "--out file: not a directory"),
         ([".", "--out", "site", "--processes", "0"], "expected 1 to 256"),
+        ([".", "--out", "site", "--processes", "two"], "expected 1 to 256"),
         ([".", "--out", "site", "--allowed-signers", "nobody"], "nobody"),
         ([".", "--out", "site", "--policy", "nowhere.yaml"], "nowhere.yaml"),
         (["."], "--out"),
