@@ -26,7 +26,8 @@ def old_record() -> Any:
 
 
 def strange_records() -> Iterator[tuple[str, Any]]:
-    """Two figures with one key; a round that took less than no time; one of another case."""
+    """Two figures with one key; a round that took less than no time; one of another case; one of another
+    vendor."""
     doubled, negative = old_record(), old_record()
     doubled["accuracy"]["others"] = [{"metric": "mAP", "target": None, "framework": None, "engine": None}] * 2
     yield "doubled.json", doubled
@@ -35,6 +36,7 @@ def strange_records() -> Iterator[tuple[str, Any]]:
         each |= {"whole_seconds": seconds, "contention": {"others": others, "stolen": 0.0, "idle": 0.0}}
     yield "negative.json", negative
     yield "other.json", old_record()
+    yield "elsewhere.json", old_record() | {"case": "tiny"}
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -112,6 +114,7 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "doubled.json"], "doubled.json: cannot be compared with: two figures have one key"),
         (["-n1", "--compare", "other.json"], "--compare other.json: it has no record of inference/tiny, but of"),
         (["--compare", "other.json"], "--compare other.json: it has no record of inference/tiny, but of inference/"),
+        (["--compare", "elsewhere.json"], 'vendor: "cpu" there, "fake" here; --compare-unlike compares'),
         (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],
 )

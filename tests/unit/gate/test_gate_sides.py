@@ -975,7 +975,7 @@ def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
 def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_path: Path) -> None:
     then, revision = judged(), object.__new__(Revision)
     found = object.__new__(RecordedBaseline)
-    vars(found).update(description="comparing with old", _records={then.run_name: (then, "0" * 64)})
+    vars(found).update(description="comparing with old", _records={then.run_name: (then, "0" * 64)}, _unlike=True)
     gate = comparing.Gate(found, 0.02, 600.0)
     gate.look_for({then.run_name: "a.py", "inference/new": "b.py"})
     assert gate.description == [
