@@ -103,7 +103,7 @@ def _with_journal(
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
     whole = record.model_copy(update=found)
-    return whole.model_copy(update={"utilisation": _utilisation(whole, journal.devices)})
+    return whole.model_copy(update={"utilisation": _utilisation(whole, journal.on_average(journal.devices))})
 
 
 def _journal_of(run_dir: Path, journal_folder: Path, its_own: bool) -> _Journal:
@@ -129,7 +129,7 @@ class _Journal:
 
     Attributes:
         last: of each kind of event the last one.
-        devices, places: the most that a driver had, and trials at a time.
+        devices, places: that each driver had, and trials at a time, with the seconds of searching before it.
         damaged: lines; `named` are the first of them.
         isolation: the weakest that a trial had, None where no trial has told yet.
     """
@@ -138,7 +138,7 @@ class _Journal:
         self.path = folder / FILE
         self.trials, self.chain, self.drivers = Trials(folder), Chain(), Drivers()
         self.last = dict[str, Event]()
-        self.devices = self.places = 1
+        self.devices, self.places = list[tuple[int, float]](), list[tuple[int, float]]()
         self.damaged, self.named = 0, list[str]()
         self.isolation: Isolation | None = None
         for event in read_journal(self.path):
@@ -162,8 +162,21 @@ class _Journal:
             self._isolated(event)
         if event["event"] == "driver_begin":
             self.last.pop("search_end", None)
-            self.devices = max(self.devices, event["devices"])
-            self.places = max(self.places, event["places"] if "places" in event else event["devices"])
+            self.devices.append((event["devices"], self.trials.since.seconds))
+            places = event["places"] if "places" in event else event["devices"]
+            self.places.append((places, self.trials.since.seconds))
+
+    def on_average(self, had: Sequence[tuple[int, float]]) -> float:
+        """What drivers had, on average over the seconds of the search, to which one that only judges adds none.
+
+        It is reckoned from the most that one had, so as to be exact where all had the same.
+        """
+        whole = self.trials.since.seconds
+        ends = [*(before for _, before in had[1:]), whole]
+        lasted = [(number, end - before) for (number, before), end in zip(had, ends, strict=False) if end > before]
+        most = max((number for number, _ in lasted), default=1)
+        lacked = sum((most - number) * seconds for number, seconds in lasted)
+        return most - lacked / whole if lacked else most
 
     def _isolated(self, event: Event) -> None:
         """Keep the weakest isolation that a trial reported; one that failed may have ended before it reported any."""
@@ -209,7 +222,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig) -> dict[str, Any]:
         "score": score,
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark, items)),
         "flops": _flops(None if init_models else config.flops, trials),
-        "training_share": _share(sum(trial.trained for trial in trials), seconds * journal.places),
+        "training_share": _share(sum(trial.trained for trial in trials), seconds * journal.on_average(journal.places)),
         "generation_share": _share(
             sum(trial.generated_seconds for trial in trials), sum(trial.lasted for trial in trials)
         ),
@@ -231,8 +244,8 @@ def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
     return Flops(declared=own if declared is None else declared, counted=counted)
 
 
-def _utilisation(record: AutoMLRecord, devices: int) -> Utilisation:
-    """MFU: the score by honest FLOPs over the peaks of all devices."""
+def _utilisation(record: AutoMLRecord, devices: float) -> Utilisation:
+    """MFU: the score by honest FLOPs over the peaks of all devices, on average over the search."""
     if record.chip.peak is None:
         return Utilisation(reason=record.chip.peak_missing)
     if record.score is None or not record.score.honest:
