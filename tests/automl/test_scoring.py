@@ -90,6 +90,13 @@ def test_energy_is_known_only_of_all_trials() -> None:
     assert score.joules_per_teraflop is None and score.energy_reason == "trial 1: nothing read the power"
 
 
+def test_what_an_attempt_took_that_ended_with_its_driver_is_not_known() -> None:
+    """Its seconds are among those of the search; the reading of its energy ended with it."""
+    score = score_of([trial(0, energy_joules=5.0, energy_reason=None, attempts=2)], 10.0, None)
+    assert score.joules_per_teraflop is None
+    assert score.energy_reason == "trial 0: an earlier attempt ended with its driver, and its reading with it"
+
+
 def test_at_a_mark_counts_what_was_over() -> None:
     marks = list(marks_of([trial(0), trial(1)], 25.0, 4.0, 2))
     assert [mark.seconds for mark in marks] == [8.0, 12.0, 16.0, 20.0, 24.0, 25.0]

@@ -35,18 +35,17 @@ def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None,
     earned = list(_earned(trials, items))
     flops = sum(trial.flops_of(epoch) for trial, epoch in earned)
     joules = [trial.energy_joules for trial in trials]
-    unknown = [trial for trial in trials if trial.energy_joules is None]
+    unknown = next(filter(None, map(_energy_unknown, trials)), None)
     honest = flops / seconds if seconds > 0 and flops > 0 else None
     credited = sum(_credited(trial, epoch) for trial, epoch in earned)
     compatible = credited / seconds if credited and seconds > 0 else None
-    reason = f"trial {unknown[0].number}: {unknown[0].energy_reason or 'no reading'}" if unknown else None
     return Score(
         honest=honest,
         regulated=regulated(honest, error),
         compatible=compatible,
         compatible_regulated=regulated(compatible, error),
         joules_per_teraflop=sum(filter(None, joules)) / (flops / 1e12) if trials and flops and not unknown else None,
-        energy_reason=reason or (None if trials and flops else "nothing was computed"),
+        energy_reason=unknown or (None if trials and flops else "nothing was computed"),
         flops=flops,
         error=error,
     )
@@ -92,6 +91,15 @@ def marks_of(
             compatible=compatible,
             compatible_regulated=regulated(compatible, error),
         )
+
+
+def _energy_unknown(trial: TrialRecord) -> str | None:
+    """Why nobody knows all that a trial took; None where that is known."""
+    if trial.energy_joules is None:
+        return f"trial {trial.number}: {trial.energy_reason or 'no reading'}"
+    if trial.attempts > 1:
+        return f"trial {trial.number}: an earlier attempt ended with its driver, and its reading with it"
+    return None
 
 
 def _earned(trials: Sequence[TrialRecord], items: Items) -> Iterator[tuple[TrialRecord, EpochRecord]]:
