@@ -10,6 +10,7 @@ from typing import Any
 
 from proofmark.automl.logs.event_types import SESSION_EVENTS, gave_up
 from proofmark.automl.outcome.collect import FOLDER
+from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
 from proofmark.errors import UsageError, harmless
 from proofmark.record.events.log import LOG_FILE, Event, read_events
@@ -65,6 +66,14 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
         what = "no trial came to a good end" if best is None else "its best network is judged"
         raise UsageError(f"the search there has ended, and {what}: there is nothing to resume")
     return folder
+
+
+def may_go_on(record: AutoMLRecord) -> bool:
+    """Whether a session's record says that there is something to do for another one; see `to_be_resumed`."""
+    best = record.best
+    judged = best is None or (record.held_out_accuracy is not None and record.examined == best.number)
+    over = record.ended and not gave_up(record.end_reason) and judged
+    return not over and not record.faults
 
 
 def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig) -> str:

@@ -17,7 +17,7 @@ from proofmark.automl.outcome.collect import FOLDER, collect
 from proofmark.automl.outcome.conditions import conditions_of
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places
-from proofmark.automl.resuming import other_configuration
+from proofmark.automl.resuming import may_go_on, other_configuration
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.examination import examine
 from proofmark.automl.search.journal import FILE, Journal
@@ -113,9 +113,10 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return collect(self.run_dir, begun, going_on, self._log.seal)
 
     def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
-        if not record.failed or not (self.run_dir / FOLDER / FILE).is_file():
+        if not record.failed or not (self._folder() / FILE).is_file():
             return ()
-        return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
+        advice = "; to go on from with --resume" if may_go_on(record) else ""
+        return (Kept(what=f"the journal, and what each trial left{advice}", path=str(self._options.resume or FOLDER)),)
 
     def _hold_to_configuration(self, journal: Journal) -> None:
         begun = next((event for event in journal.events if event["event"] == "driver_begin"), None)

@@ -10,8 +10,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.places import places_here, places_of_tasks
 from proofmark.automl.run import SearchOptions, SearchRun
+from proofmark.automl.search.journal import FILE
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.trial.spec import HELD_OUT
 from proofmark.errors import ProofmarkError
@@ -20,17 +22,20 @@ from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
+from tests.automl.automl_records import record, trial
 from tests.automl.searches import ROOT
 
 
-def run_in(folder: Path) -> SearchRun:
+def run_in(folder: Path, resume: Path | None = None) -> SearchRun:
     """One of the suite's own case, not begun."""
     path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
     file = load_case_file(path, "automl", "embedded", case.common_file, case.parameters_type)
     host = HostSettings(None, None, str(folder / "cache"), None, None)
     found = find_vendor("cpu", ROOT / "vendors")
     resolution = resolve(file, "cpu", [], None, host)
-    return SearchRun(resolution, found, case, folder, places_here(found, 1), SearchOptions(), lambda _: None)
+    return SearchRun(
+        resolution, found, case, folder, places_here(found, 1), SearchOptions(resume=resume), lambda _: None
+    )
 
 
 def fail_with(run: SearchRun, monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
@@ -116,3 +121,31 @@ def test_its_log_and_its_record_say_whether_its_trials_are_among_others(tmp_path
     cluster.places.return_value = 1
     run._places = places_of_tasks(cluster, run._found, 1)
     assert run.so_far().trials_among_others == (not ours)
+
+
+@pytest.mark.parametrize(
+    ("changed", "to_go_on"),
+    [
+        ({"held_out_accuracy": 0.69}, False),
+        ({"trials": (trial(0, status="failed", accuracy=None, reason="it died"),), "examined": None}, False),
+        ({"ended": False, "faults": ("event 3, trial_end, does not follow the one before it: it was edited",)}, False),
+        ({"ended": False, "interrupted": "the search"}, True),
+        ({"held_out_accuracy": None, "held_out_reason": "it hung"}, True),
+        ({"examined": 1}, True),
+        ({"end_reason": "3 trials in a row have failed, the last one: it hung"}, True),
+    ],
+    ids=["judged", "none is good", "edited", "interrupted", "not judged", "another one judged", "gave up"],
+)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_going_on_is_advised_where_there_is_something_to_do(
+    tmp_path: Path, changed: dict[str, Any], to_go_on: bool, resumed: bool
+) -> None:
+    """What `--resume` refuses is not the way on. The journal of a search that was resumed is in an earlier session."""
+    earlier = tmp_path / "earlier/search"
+    run = run_in(tmp_path, earlier if resumed else None)
+    (run._folder() / FILE).parent.mkdir(parents=True, exist_ok=True)
+    (run._folder() / FILE).touch()
+    found = record(**changed)
+    (kept,) = run._kept(found.model_copy(update={"verdict": judge(found)}))
+    assert ("--resume" in kept.what) == to_go_on
+    assert kept.path == (str(earlier) if resumed else "search")
