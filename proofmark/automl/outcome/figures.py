@@ -67,7 +67,8 @@ def _qualities(record: AutoMLRecord) -> Iterator[Figure]:
         "searched", "best trial", record.metric, **valued(best.accuracy if best else None, "no trial ended"), **chosen
     )
     checks = [check for trial in record.trials for check in trial.checks]
-    yield honesty(checks, "no trial came so far")
+    outside = [record.examination] if record.examination else []
+    yield honesty([*checks, *outside], "no trial came so far")
 
 
 def _of_search(record: AutoMLRecord) -> Iterator[Figure]:

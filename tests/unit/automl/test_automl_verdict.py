@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from proofmark.automl.logs.held import CHOSEN
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
@@ -156,6 +157,19 @@ def test_ranks_that_share_a_processor_have_its_peak_together(devices: int, kind:
     chip = Chip(name="A1", peak=Peak(flops_per_second=400.0, precision="fp32", source="a sheet"))
     shared = {"config": {"devices_per_trial": 2}, "devices": devices, "utilisation": Utilisation(mfu=0.1)}
     assert judge(record(chip=chip, **shared)).kind == kind
+
+
+@pytest.mark.parametrize(
+    "passed, kind, text",
+    [
+        (True, "PASS", "5 of 5 checks passed"),
+        (False, "FAIL_HONESTY", "4 of 5 checks passed; failed: as good as it was chosen for"),
+    ],
+)
+def test_how_good_the_best_is_outside_its_trial_is_among_the_checks(passed: bool, kind: str, text: str) -> None:
+    made = record(examination=Check(CHOSEN, passed, 0.13, 0.01, "its top1 is said to be 0.93"))
+    (shown,) = (figure.value for figure in figures(made) if figure.key == "honesty")
+    assert (str(judge(made).kind), shown) == (kind, text)
 
 
 def test_trials_that_all_failed_hide_no_other_reason() -> None:
