@@ -13,7 +13,7 @@ from proofmark.automl.case import AutoMLParameters
 from proofmark.automl.config_yml import ConfigYml, read_config_yml
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.process.command_line import Parser, command, reporting_errors
-from proofmark.rules.case_file import load_case_file
+from proofmark.rules.case_file import CaseFile, load_case_file
 
 CASE, PROFILE = "image_search", "standard"
 
@@ -27,8 +27,7 @@ def arguments(read: ConfigYml, where: str) -> list[str]:
     Raises:
         ConfigurationError: a setting is outside of its bounds; every one.
     """
-    here = Path(__file__).parent
-    file = load_case_file(here / f"{CASE}.yaml", here.name, PROFILE, here / "contract.yaml", AutoMLParameters)
+    file = _case_file()
     problems = [
         Problem(where, name, what)
         for name, value in read.settings.items()
@@ -39,6 +38,24 @@ def arguments(read: ConfigYml, where: str) -> list[str]:
     changed = {name: value for name, value in read.settings.items() if value != file.settings[name].value}
     options = (f"{OPTIONS.get(name, f'--set={name}')}={value}" for name, value in changed.items())
     return ["suites/automl", f"--profile={PROFILE}", *_data(read), *options]
+
+
+def fates(read: ConfigYml) -> Iterator[str]:
+    """What became of each key, in a line: a setting that is no argument is in force unless a vendor's file has another.
+
+    Raises:
+        ConfigurationError: the case's own files are not what they must be.
+    """
+    file = _case_file()
+    left = {f"{name}={value}" for name, value in read.settings.items() if value == file.settings[name].value}
+    for fate in read.fates:
+        why = f", which the profile has: add --set={fate.what} where a vendor's file has another"
+        yield f"{fate}{why if fate.what in left else ''}"
+
+
+def _case_file() -> CaseFile:
+    here = Path(__file__).parent
+    return load_case_file(here / f"{CASE}.yaml", here.name, PROFILE, here / "contract.yaml", AutoMLParameters)
 
 
 def _data(read: ConfigYml) -> Iterator[str]:
@@ -54,7 +71,7 @@ def main() -> int:
     path = parser.parse_args().file
     read = read_config_yml(path)
     listed = arguments(read, str(path))
-    for fate in read.fates:
+    for fate in fates(read):
         print(fate, file=sys.stderr)
     print("\n".join(listed))
     return 0

@@ -11,7 +11,7 @@ import pytest
 
 from proofmark.automl.config_yml import read_config_yml
 from proofmark.errors import ConfigurationError
-from suites.automl.from_config_yml import arguments
+from suites.automl.from_config_yml import arguments, fates
 from tests.automl.searches import ROOT, session
 
 ORIGINAL = r"""
@@ -85,6 +85,13 @@ def test_what_the_profile_has_already_is_no_argument(tmp_path: Path) -> None:
         "--set=learning_rate=0.2",
         "--set=warmup_2=31",
     ]
+
+
+def test_what_is_no_argument_says_that_a_vendors_file_may_have_another_value(tmp_path: Path) -> None:
+    lines = list(fates(read_config_yml(written(tmp_path, ORIGINAL))))
+    assert "--warmup_2 31: taken over as warmup_2=31" in lines
+    own = "--epochs 60: taken over as epochs=60, which the profile has: add --set=epochs=60 where a vendor's file has"
+    assert f"{own} another" in lines
 
 
 def test_a_nodes_threads_are_not_taken_for_each_devices_loaders(tmp_path: Path) -> None:
