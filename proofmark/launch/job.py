@@ -101,10 +101,11 @@ class Handle(ABC):
         clock_ahead: seconds by which its host's monotonic clock is ahead of this machine's.
         waits: whether nobody runs it yet, or at the moment.
         silent: whether its host is not heard at the moment, and is waited for.
+        anew: whether it was run again, and what its first run had left is gone.
     """
 
     clock_ahead = 0.0
-    waits = silent = False
+    waits = silent = anew = False
 
     @property
     def left(self) -> str:

@@ -231,7 +231,8 @@ def seconds_until_ended(
     """
     now = [0.0]
     monkeypatch.setattr("proofmark.automl.search.running.time", SimpleNamespace(monotonic=lambda: now[0]))
-    running: Any = SimpleNamespace(status=lambda: "running", waits=False, clock_ahead=0.0, tell=str, stop=str, left="")
+    said = {"waits": False, "anew": False, "clock_ahead": 0.0, "left": ""}
+    running: Any = SimpleNamespace(status=lambda: "running", tell=str, stop=str, **said)
     launcher: Any = SimpleNamespace(submit=lambda _: running)
     rest: dict[str, Any] = {
         "graph": {},

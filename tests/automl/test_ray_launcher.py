@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from proofmark.automl.search.running import TrialProcess
+from proofmark.automl.trial.spec import LOG
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job
 from proofmark.launch.ray import cluster as clusters
@@ -121,6 +123,25 @@ def test_a_trial_that_is_run_again_and_again_fails(tmp_path: Path, ray: Any) -> 
     ray.get.return_value = [(name, "once more", 0.0, [])]
     assert reason(trial).startswith(f"its process died: Ray: it was started {2 + RETRIES} times and never ended")
     assert ray.cancel.called
+
+
+@pytest.mark.parametrize(
+    "runs, joules, why", [(1, 5.0, None), (2, None, "it was run again, and nothing is left of the reading before")]
+)
+def test_the_energy_of_a_trial_that_is_run_again_is_not_known(
+    tmp_path: Path, ray: Any, runs: int, joules: float | None, why: str | None
+) -> None:
+    """The reading of its first run went with all that this had left, and its seconds count."""
+    trial = begun(tmp_path, ray)
+    for execution in range(runs):
+        ray.get.return_value = [(trial._handle.name, str(execution), 0.0, [])]  # type: ignore[attr-defined]
+        trial._handle.status()
+    log = trial.spec.folder / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(json.dumps({"event": "energy", "time": 1.0, "clock": 1, "joules": 5.0, "reason": None}) + "\n")
+    trial._handle._file.ask_to_stop()
+    end = trial.poll()
+    assert end is not None and (end["energy"]["joules"], end["energy"]["reason"]) == (joules, why)
 
 
 def test_a_ray_that_is_gone_is_told_in_a_line_and_can_be_left(tmp_path: Path, ray: Any) -> None:

@@ -52,6 +52,9 @@ EVERY = 1.0
 SAVES = 10.0
 """Seconds of silence in which a trial that has finished computing saves its results, if nothing stalls."""
 
+AGAIN = "it was run again, and nothing is left of the reading before"
+"""Why the energy is not known of a trial whose node was lost, or killed it for its memory."""
+
 READINGS = 5
 """Times, each so long after the one before, that what a trial left is read in vain: a network's file system may lose
 hold of a file, and find it again."""
@@ -170,6 +173,8 @@ class TrialProcess:
         self.stop()
         spec, well = self.spec, status == "succeeded"
         ended = outcome(spec.folder, spec.epochs, well, self._why, self._handle.clock_ahead)
+        if self._handle.anew:
+            ended["energy"] = {"joules": None, "reason": AGAIN, "method": None}
         return ended | ({"reason": f"{ended['reason']}{self.left}"} if ended["reason"] else {})
 
     def epochs(self) -> list[dict[str, Any]]:

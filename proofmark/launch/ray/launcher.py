@@ -177,6 +177,7 @@ class RayHandle(Handle):
         if execution != self._execution:
             self._execution, self._logs = execution, NodeLogs(self._home, self._leaves)
             self._executions += 1
+            self.anew = self._executions > 1
             for name in self._left_here():
                 (self._home / name).unlink()
         self._heard, self.clock_ahead = moment, clock - moment if abs(clock - moment) > SILENT else 0.0
