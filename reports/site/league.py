@@ -27,7 +27,10 @@ def league(entries: Sequence[Entry], standings: Mapping[str, Standing], exports:
 
 
 def summary(entries: Sequence[Entry], standings: Mapping[str, Standing]) -> dict[str, Any]:
-    """What the first page says of a case: its runs, and of each vendor the best rank or why it has none."""
+    """What the first page says of a case: its runs, and of each vendor the best rank or why it has none.
+
+    The best in the usual scenario, where it has one there: in a league of few another's is soon better.
+    """
     by_vendor: dict[str, list[Entry]] = {}
     for entry in reversed(entries):
         by_vendor.setdefault(entry.vendor, []).append(entry)
@@ -41,7 +44,7 @@ def summary(entries: Sequence[Entry], standings: Mapping[str, Standing]) -> dict
 def _matrix_cell(newest_first: Sequence[Entry], standings: Mapping[str, Standing]) -> dict[str, Any]:
     ranked = [(standing.rank, entry) for entry in newest_first if (standing := standings[entry.id]).rank is not None]
     if ranked:
-        rank, entry = min(ranked, key=lambda each: each[0])
+        rank, entry = min(ranked, key=lambda each: ("scenario" in each[1].variant, each[0]))
         figure = entry.cells[0]
         return {
             "id": entry.id,

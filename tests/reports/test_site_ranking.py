@@ -9,6 +9,7 @@ import pytest
 from proofmark.record.figures import Figure, FigureKind
 from reports.content.view import Shown, View
 from reports.site.entry import Entry, _cell, entry_of
+from reports.site.league import summary
 from reports.site.ranking import standings
 from tests.reports.records import make_record
 
@@ -21,6 +22,14 @@ def paced(identity: str, value: float, **changes: Any) -> Entry:
     made = entry(identity, **changes)
     first = made.cells[0].model_copy(update={"value": value})
     return made.model_copy(update={"cells": (first, *made.cells[1:])})
+
+
+def served(identity: str, value: float, **changes: Any) -> Entry:
+    """In scenario latency, with the percentile that it asks for."""
+    usual = make_record()
+    assert usual.engine is not None
+    engine = usual.engine.model_copy(update={"latency_ms": {"p99": 9.9}})
+    return paced(identity, value, config={**usual.config, "scenario": "latency"}, engine=engine, **changes)
 
 
 def ranks(*entries: Entry) -> dict[str, int | None]:
@@ -74,16 +83,24 @@ def test_runs_of_unlike_figures_are_ranked_apart() -> None:
 
 def test_what_serves_one_sample_at_a_time_is_ranked_apart() -> None:
     """By scenario a contender has two ranks, and two trends; the usual one is called nothing."""
-    usual = make_record()
-    assert usual.engine is not None
-    served = usual.engine.model_copy(update={"latency_ms": {"p99": 9.9}})
-    throughput, latency = ({**usual.config, "scenario": scenario} for scenario in ("throughput", "latency"))
-    often = paced("a", 12_000.0, started=1.0, config=throughput)
-    soon = paced("b", 300.0, started=2.0, config=latency, engine=served)
+    often = paced("a", 12_000.0, started=1.0, config={**make_record().config, "scenario": "throughput"})
+    soon = served("b", 300.0, started=2.0)
     assert ranks(often, soon, paced("c", 200.0, vendor="c")) == {"a": 1, "b": 1, "c": 2}
     assert soon.variant == {"compiler": "onnxruntime", "scenario": "latency"}
     unsaid = entry("x")
     assert often.variant == unsaid.variant and often.series == unsaid.series != soon.series
+
+
+def test_the_first_page_has_a_vendors_rank_in_the_usual_scenario_where_it_has_one() -> None:
+    """Beside others' it would else show a rank among other runs than theirs, and a speed of another kind."""
+    often, soon = paced("often", 12_000.0, started=1.0), served("soon", 300.0, started=2.0)
+    runs = [often, soon, served("alone", 200.0, vendor="b"), paced("first", 20_000.0, vendor="c")]
+    shown = summary(runs, standings(runs))["vendors"]
+    assert {vendor: (cell["id"], cell["rank"]) for vendor, cell in shown.items()} == {
+        "cpu": ("often", 2),
+        "b": ("alone", 2),
+        "c": ("first", 1),
+    }
 
 
 @pytest.mark.parametrize(
