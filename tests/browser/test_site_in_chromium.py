@@ -48,8 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = [
         *synthetic(seed, 120, cases=1),
         *(
-            {**hostile, "vendor": vendor, "config": {**hostile["config"], vendor: "set"}}
-            for vendor in (EVIL, *INHERITED)
+            {**hostile, "vendor": vendor, "config": {**hostile["config"], vendor: "set", "scenario": scenario}}
+            for vendor, scenario in {EVIL: "latency", **dict.fromkeys(INHERITED, "throughput")}.items()
         ),
     ]
     for number, record in enumerate(records):
@@ -172,6 +172,20 @@ def test_a_filter_that_only_another_case_can_meet_is_shown_and_undone(browser, s
         if (select.value !== '=bf8') throw new Error(select.value);
         select.value = ''; select.dispatchEvent(new Event('change')) }""")
     until(browser, f"{ROWS}.length === 5")
+
+
+def test_what_some_runs_are_not_told_apart_by_can_be_chosen_too(browser, site):
+    """Only another scenario than the usual one is named."""
+    show(browser, site / "index.html")
+    names = browser.value("[...document.querySelectorAll('.matrix tbody th a')].map(each => each.textContent)")
+    case = next(name for name in names if "onerror" in name)
+    show(browser, site / "league.html", "#f.scenario=%3D")
+    browser.value(f"scoreboard.show({{ case: {json.dumps(case)} }})")
+    until(browser, "document.getElementById('about').textContent.startsWith('4 of 5 runs')")
+    chosen = """[...document.querySelectorAll('#filters label')]
+        .find(label => label.textContent.startsWith('scenario')).querySelector('select')"""
+    assert browser.value(f"[...{chosen}.options].map(option => option.textContent)") == ["all", "–", "latency"]
+    assert browser.value(f"{chosen}.selectedOptions[0].textContent") == "–"
 
 
 def test_a_figure_that_a_case_lacks_sorts_nothing(browser, site):

@@ -51,7 +51,7 @@ function filters(site, league, name) {
   const orders = ["rank", "when", ...league.columns.map(column => column.key)];
   form.replaceChildren(cases(site, Object.keys(site.leagues)[0]),
     choice("show", "runs", [["", "ranked and newest of each"], ["all", "all"]]),
-    ...several.map(([key, values]) => choice(`f.${key}`, key, [["", "all"], ...values.map(value => [`=${value}`, value])])),
+    ...several.map(([key, values]) => choice(`f.${key}`, key, [["", "all"], ...values.map(value => [`=${value}`, value || "–"])])),
     make("label", {}, make("span", {}, "contains"), make("input", { type: "search", value: state.q ?? "",
       oninput: event => scoreboard.show({ q: event.target.value, page: "" }) })),
     make("div", { class: "narrow" }, choice("sort", "sort by", orders.flatMap(key =>
