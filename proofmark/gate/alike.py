@@ -108,7 +108,7 @@ def _machine(record: CaseRecord) -> dict[str, Any]:
         "suite": record.suite,
         "profile": record.profile,
         "vendor": record.vendor,
-        **record.variant,
+        **{name: value for name, value in record.variant.items() if name not in record.config},  # which is told whole
         "precision": record.precision,
         "chip": record.chip.name,
         "chip units": record.chip.units,

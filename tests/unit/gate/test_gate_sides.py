@@ -502,6 +502,8 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
     newer = here.model_copy(update={"versions": {**here.versions, "torch": "99", "proofmark": "99"}})
     newer = newer.model_copy(update={"weights": Identity(name="x", sha256="f" * 64)})
     assert [line.partition(":")[0] for line in unlike(newer, here)] == ["weights", "torch"]
+    usual, served = (judged(config={**here.config, "scenario": each}) for each in ("throughput", "latency"))
+    assert unlike(usual, served) == ['scenario: "throughput" there, "latency" here'], "once, and as it was set"
 
 
 def test_a_training_on_other_hosts_is_unlike_whichever_of_them_is_another() -> None:
