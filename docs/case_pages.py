@@ -99,7 +99,7 @@ def _profile(file: CaseFile, layer: CaseLayer, datasets: Mapping[str, Source]) -
     parameters, guide = file.parameters.model_dump(), layer.profiles[file.profile].guide
     dataset = str(parameters.get("dataset"))
     aims = {name: aim for name, aim in aims_of(parameters).items() if aim.target is not None}
-    reached = [f"`{n}` at {'most' if aim.better == 'lower' else 'least'} {aim.target:g}" for n, aim in aims.items()]
+    reached = [f"`{n}` at {'most' if aim.better == 'lower' else 'least'} {aim.target:.15g}" for n, aim in aims.items()]
     rows = {
         "task": ", ".join(reached),
         "FLOPs": f"{file.parameters.flops:.4g} per {file.parameters.item}",
@@ -120,7 +120,7 @@ def _profile(file: CaseFile, layer: CaseLayer, datasets: Mapping[str, Source]) -
 def _published(theirs: Published) -> str:
     if theirs.task is None:
         return "**Whose task.** Its own: " + "; ".join(theirs.differs) + "."
-    numbers = [f"target {theirs.target:g}"] if theirs.target is not None else []
+    numbers = [f"target {theirs.target:.15g}"] if theirs.target is not None else []
     numbers += [f"{theirs.flops:.4g} FLOPs per item as they count"] if theirs.flops is not None else []
     numbers += [_numbers(theirs.settings)] if theirs.settings else []
     head = "**Whose task.** " + ", ".join([theirs.task, *numbers]) + "."

@@ -87,6 +87,8 @@ def test_control_characters_leave_a_plot_legal(make_record):
 
 def test_accuracies_say_what_they_fall_short_of(make_record, records):
     assert "below target" in accuracy_plot(CaseView(records["fail_accuracy"]))
+    exact = Accuracy(metric="top1", target=0.97000001, gate=0.999, framework_fp32=0.99, framework=0.99, engine=0.97)
+    assert accuracy_plot(CaseView(make_record(accuracy=exact))).count("target 0.97000001") == 2
     near = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=0.99, framework=0.99, engine=0.98)
     assert "below floor" in accuracy_plot(CaseView(make_record(accuracy=near)))
     assert "below" not in accuracy_plot(CaseView(records["pass"]))

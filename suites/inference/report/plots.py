@@ -44,7 +44,7 @@ def accuracy_plot(view: CaseView) -> str | None:
     area = Area(left=118, top=40, right=WIDTH - 92, bottom=40 + 34 * len(rows))
     parts = [
         draw_bottom(area, axis),
-        draw_bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:g}", 12),
+        draw_bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:.15g}", 12),
     ]
     if floor is not None and not reaches(accuracy.target, floor, accuracy.better):
         name = f"engine's floor {text.score(floor)}"
@@ -56,7 +56,7 @@ def accuracy_plot(view: CaseView) -> str | None:
         parts.append(svg.label(0, y + 4, _short(who)))
         parts.append(svg.marker("square" if engine else "circle", area.x(axis, value), y, filled=engine))
         parts.append(_outcome(area.right + 10, y, value, accuracy, floor if engine else None))
-    said = "; ".join([*(f"{who} {text.score(score)}" for who, score in rows), f"target {accuracy.target:g}"])
+    said = "; ".join([*(f"{who} {text.score(score)}" for who, score in rows), f"target {accuracy.target:.15g}"])
     return svg.drawing(WIDTH, area.bottom + 40, "Accuracy against target", said, *parts)
 
 
