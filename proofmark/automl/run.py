@@ -20,7 +20,7 @@ from proofmark.automl.places import Places
 from proofmark.automl.resuming import may_go_on, other_configuration
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.examination import examine
-from proofmark.automl.search.journal import FILE, Journal
+from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import IMPORTED
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.study import Study
@@ -113,7 +113,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return collect(self.run_dir, begun, going_on, self._log.seal)
 
     def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
-        if not record.failed or not (self._folder() / FILE).is_file():
+        if not record.failed or not Path(record.journal).is_file():  # a session that began none leads to none
             return ()
         advice = "; to go on from with --resume" if may_go_on(record) else ""
         return (Kept(what=f"the journal, and what each trial left{advice}", path=str(self._options.resume or FOLDER)),)

@@ -143,9 +143,21 @@ def test_going_on_is_advised_where_there_is_something_to_do(
     """What `--resume` refuses is not the way on. The journal of a search that was resumed is in an earlier session."""
     earlier = tmp_path / "earlier/search"
     run = run_in(tmp_path, earlier if resumed else None)
-    (run._folder() / FILE).parent.mkdir(parents=True, exist_ok=True)
-    (run._folder() / FILE).touch()
-    found = record(**changed)
+    journal = run._folder() / FILE
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    journal.touch()
+    found = record(journal=str(journal), **changed)
     (kept,) = run._kept(found.model_copy(update={"verdict": judge(found)}))
     assert ("--resume" in kept.what) == to_go_on
     assert kept.path == (str(earlier) if resumed else "search")
+
+
+def test_a_session_that_was_interrupted_before_it_went_on_with_a_search_leads_to_none(tmp_path: Path) -> None:
+    """Its log does not name that search, so `--resume` would find none there."""
+    earlier = tmp_path / "earlier/search"
+    for folder in (earlier, tmp_path / "later"):
+        folder.mkdir(parents=True)
+    (earlier / FILE).touch()
+    run = run_in(tmp_path / "later", earlier)
+    run.interrupted = True
+    assert not run.finish().kept
