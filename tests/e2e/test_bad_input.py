@@ -42,6 +42,7 @@ def unused(tmp_path_factory: pytest.TempPathFactory) -> House:
         (["--benchmark-group-by=name,case"], ["--benchmark-group-by: expected some of group,", "found name,case"]),
         (["--benchmark-group-by=param:scale"], ["--benchmark-group-by", "found param:scale"]),
         (["--benchmark-histogram"], ["--benchmark-histogram: ", "compare --histogram"]),
+        (["--benchmark-cprofile=cumtime"], ["--benchmark-cprofile: recorded rounds are replayed"]),
         (["--container="], ["--container: expected a value, found none; is a variable not set?"]),
         (["--weights", ""], ["--weights: expected a value, found none"]),
         (["--set", ""], ["--set: expected a value, found none"]),
