@@ -27,9 +27,10 @@ def temporary_name() -> Path:
 
 
 def _temporary_base() -> str:
-    """Not where the path is long: multiprocessing puts sockets there, whose paths have 107 bytes at most."""
-    base = tempfile.gettempdir()
-    return base if len(os.fsencode(base)) <= SOCKET_BASE else "/tmp"  # noqa: S108 (names there are random)
+    """Not where the path is long, if there is another place: multiprocessing puts sockets there, whose paths have 107
+    bytes at most."""
+    base, short = tempfile.gettempdir(), "/tmp"  # noqa: S108 (names there are random)
+    return base if len(os.fsencode(base)) <= SOCKET_BASE or not os.access(short, os.W_OK) else short
 
 
 def remove_own_temporary_directory() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proofmark.errors import ConfigurationError, UsageError, harmless
+from proofmark.errors import ConfigurationError, UsageError, harmless, reason
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass, passed_on
@@ -166,9 +166,12 @@ def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tup
     Raises:
         UsageError: there is none.
     """
-    pipe = AnswerPipe(LONGEST)
-    with pipe.given_away() as descriptor:
-        child = Child("proofmark.vendor.introduction.child", passed=[descriptor], environment=variables)
+    try:
+        pipe = AnswerPipe(LONGEST)
+        with pipe.given_away() as descriptor:
+            child = Child("proofmark.vendor.introduction.child", passed=[descriptor], environment=variables)
+    except OSError as error:
+        raise UsageError(f"vendor '{name}': its process can't be started: {reason(error)}") from None
     asking, isolation = "its import", Isolation.none(NOT_ASKED_FOR)
     first, asked, until = True, set[str](), time.monotonic() + ALTOGETHER
     try:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from proofmark.process.child import Child
 from proofmark.process.lifetime import MARK, NOBODY, WITHIN, end_marked
 from proofmark.process.output.capped_log import CappedLog
 from proofmark.process.output.dictation import Dictation
-from proofmark.process.scratch.temporary import temporary_directory
+from proofmark.process.scratch.temporary import temporary_directory, temporary_name
 from tests.waiting import PATIENCE, until
 
 Start = Callable[..., Child]
@@ -182,6 +183,15 @@ def test_its_temporary_directory_goes_with_it(start: Start, own: bool) -> None:
     left = Path(child.printed.decode().strip())
     assert left.exists() is not own and left.parent.exists() is not own
     left.unlink(missing_ok=True)
+
+
+def test_where_the_users_has_a_long_path_it_lies_in_another_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 20)))
+    assert temporary_name().parent == Path("/tmp")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != "/tmp")
+    assert temporary_name().parent == tmp_path / ("long" * 20)
 
 
 def test_where_it_is_can_be_asked(start: Start, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,15 @@ def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> N
         assert getattr(found, name) == getattr(here, name)
     assert found.compiler("default") == here.compiler("default")
     assert found.adapted_in("training/net") == here.adapted_in("training/net") == []
+
+
+def test_a_machine_on_which_its_process_cannot_be_started(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/tmp/own")
+
+    monkeypatch.setattr(introduction, "Child", refused)
+    told = "vendor 'acme': its process can't be started: [Errno 30] Read-only file system: '/tmp/own'"
+    assert refusal(vendors, GOOD) == told
 
 
 def test_the_variable_that_limits_it_to_some_devices_passes(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
