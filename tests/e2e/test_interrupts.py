@@ -136,6 +136,25 @@ def test_an_interrupt_before_there_is_a_test_is_an_error(house: House) -> None:
     assert "interrupted by SIGTERM" in (house.root / "summary.md").read_text()
 
 
+BEGINNING = """
+import os, pytest, signal
+@pytest.hookimpl(trylast=True)
+def {}():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("hook", ["pytest_configure", "pytest_sessionstart"])
+def test_an_interrupt_before_the_session_has_begun_is_an_error(house: House, hook: str) -> None:
+    """While a vendor introduces itself, say, or parallel workers are started."""
+    (house.root / "interrupts.py").write_text(BEGINNING.format(hook))
+    ran = house.run("-p", "interrupts", "--junitxml=junit.xml", "--summary=summary.md")
+    assert ran.code == 2, ran.output
+    (suite,) = suites(house.root / "junit.xml").values()
+    assert ended(suite, "error") == [("session", "the session was interrupted")]
+    assert "the session was interrupted" in (house.root / "summary.md").read_text()
+
+
 def ends_with(ran: Ran, reason: str, suite: str = "inference") -> None:
     """In a few calm lines, the last ones."""
     lines = ran.output.rpartition("\n====")[2].splitlines()[2:]
