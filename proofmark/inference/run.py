@@ -94,9 +94,12 @@ class CaseRun(Run[RunRecord]):
         if self._launcher is None:
             if self._options.clear_caches:
                 self._clear_caches()
-            self._processes = ProcessesHere(
-                self._spec(), self._found, self.run_dir, self._device, index_in(self.config.host.cache_dir)
-            )
+            index = index_in(self.config.host.cache_dir)
+            try:
+                self._processes = ProcessesHere(self._spec(), self._found, self.run_dir, self._device, index)
+            except OSError as error:
+                why = f"its processes could not be started: {error}"
+                return self._end("init", {"status": "failed", "reason": why, "kind": "error"})
             return self._end("init", {"status": "done"})
         launcher = self._launcher
         return self._noting_interrupts("init", lambda: self._begin_there(launcher))

@@ -69,7 +69,7 @@ class ProcessesHere:
         `found` is the spec's vendor as it introduced itself on this machine.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the case's process can't be started, or a file written.
         """
         assert isinstance(found.vendor, IntroducedVendor)
         self._timeout = spec.step_timeout
@@ -96,10 +96,15 @@ class ProcessesHere:
             spec.imports,
         )
         self._job: JobFile | None = None
-        if index is not None:
-            child = self._worker.child
-            self._job = JobFile.begin(index, spec.name, "local", directory, agent=child.identity, mark=child.mark)
-        self._monitor = self._monitor_of(spec, directory / "monitor.jsonl", device)
+        self._no_monitor: str | None = None
+        try:
+            if index is not None:
+                child = self._worker.child
+                self._job = JobFile.begin(index, spec.name, "local", directory, agent=child.identity, mark=child.mark)
+            self._monitor = self._monitor_of(spec, directory / "monitor.jsonl", device)
+        except BaseException:
+            self.kill()  # nobody else knows of it
+            raise
 
     @staticmethod
     def _container_of(spec: CaseSpec) -> EngineContainer | None:
@@ -108,7 +113,7 @@ class ProcessesHere:
         return container and replace(container, environment=engines_environment(os.environ))
 
     def _monitor_of(self, spec: CaseSpec, log: Path, device: Assignment) -> MonitorProcess | None:
-        """What watches the case's device and processes, where that is asked for."""
+        """What watches the case's device and processes, where that is asked for. Without it the run goes on."""
         if spec.monitor_interval is None:
             return None
         host = spec.config["host"]
@@ -123,7 +128,11 @@ class ProcessesHere:
             wall=host["isolation"] == "wall",
             container=spec.engine_container.name if spec.engine_container else None,
         )
-        return MonitorProcess(watch, environment_of(host))
+        try:
+            return MonitorProcess(watch, environment_of(host))
+        except OSError as error:
+            self._no_monitor = f"the monitor could not be started: {error}"
+            return None
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
         """Run one step. Energy counters are read as a round begins and ends: between two readings a second apart nobody
@@ -139,7 +148,7 @@ class ProcessesHere:
     def close(self) -> Ending:
         """End the case's process, and the monitor meanwhile."""
         self._worker.dismiss()
-        failure = self._monitor.stop() if self._monitor else None
+        failure = self._monitor.stop() if self._monitor else self._no_monitor
         self._monitor = None
         lost = self._worker.close()
         lay_open(self._home)
