@@ -39,6 +39,8 @@ def unused(tmp_path_factory: pytest.TempPathFactory) -> House:
         (["--weights=/none"], ["--weights: no such directory: /none"]),
         (["--lf"], ["--lf needs pytest's cache, which pytest.ini turns off"]),
         (["--stepwise"], ["--sw needs pytest's cache"]),
+        (["--sw-skip"], ["--sw-skip needs pytest's cache"]),
+        (["--sw-reset"], ["--sw-reset needs pytest's cache"]),
         (["--benchmark-group-by=name,case"], ["--benchmark-group-by: expected some of group,", "found name,case"]),
         (["--benchmark-group-by=param:scale"], ["--benchmark-group-by", "found param:scale"]),
         (["--benchmark-histogram"], ["--benchmark-histogram: ", "compare --histogram"]),
