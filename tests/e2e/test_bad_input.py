@@ -41,6 +41,8 @@ def unused(tmp_path_factory: pytest.TempPathFactory) -> House:
         (["--stepwise"], ["--sw needs pytest's cache"]),
         (["--sw-skip"], ["--sw-skip needs pytest's cache"]),
         (["--sw-reset"], ["--sw-reset needs pytest's cache"]),
+        (["-p", "no:benchmark"], ["pytest-benchmark is not loaded", "leave out -p no:benchmark"]),
+        (["--disable-plugin-autoload"], ["pytest-benchmark is not loaded", "add -p benchmark"]),
         (["--benchmark-group-by=name,case"], ["--benchmark-group-by: expected some of group,", "found name,case"]),
         (["--benchmark-group-by=param:scale"], ["--benchmark-group-by", "found param:scale"]),
         (["--benchmark-histogram"], ["--benchmark-histogram: ", "compare --histogram"]),
