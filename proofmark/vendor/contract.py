@@ -30,10 +30,14 @@ class Device:
 
     `name` is its chip's, the same of devices that are alike: no run uses those of several chips, since its record names
     one, and that one's peak. Those that one entry of `chips.yaml` knows are one chip.
+
+    `identity` is what a driver calls it in every job and container, as by a UUID: `index` may count those alone that a
+    job was given. By it sessions on one device know of each other; None leaves them the index.
     """
 
     index: int
     name: str
+    identity: str | None = None
 
 
 @dataclass(frozen=True)

@@ -311,6 +311,12 @@ def test_no_session_gets_the_slice_of_a_divided_gpu_that_is_named(
     assert count_alike(vendor, ROOT / "vendors/nvidia/chips.yaml")[0] == len(indices)
 
 
+def test_a_gpu_is_the_same_whatever_number_it_has_here(driver: Driver) -> None:
+    assert [device.identity for device in nvml.devices()] == ["GPU-0000", "GPU-0001"]
+    driver.failing[0, "nvmlDeviceGetUUID"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert [device.identity for device in nvml.devices()] == [None, "GPU-0001"]
+
+
 def test_a_gpu_that_is_divided_is_no_chip(driver: Driver) -> None:
     driver.divided = {0}
     assert [device.index for device in nvml.devices()] == [1]

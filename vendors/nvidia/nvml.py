@@ -72,10 +72,13 @@ def devices() -> list[Device]:
     those that don't answer."""
     try:
         with session() as handles:
-            named = [(index, _told(_name, handle)) for index, handle in _visible(handles)]
+            return [
+                Device(index, name, _told(pynvml.nvmlDeviceGetUUID, handle))
+                for index, handle in _visible(handles)
+                if (name := _told(_name, handle)) is not None
+            ]
     except pynvml.NVMLError:
         return []
-    return [Device(index, name) for index, name in named if name is not None]
 
 
 def _visible(handles: Mapping[int, Any]) -> list[tuple[int, Any]]:

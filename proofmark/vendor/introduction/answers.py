@@ -69,7 +69,7 @@ class Answers(BaseModel):
     torch_device: str = "cpu"
     training_adapter: tuple[str, ...] = ()
     case_adapters: dict[str, tuple[str, ...]] = {}
-    devices: tuple[tuple[int, Line], ...] = ()
+    devices: tuple[tuple[int, Line, Line | None], ...] = ()
     devices_sought: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     software: Software = Software()

@@ -118,8 +118,8 @@ def _asked(found: FoundVendor, note: Note, cases: Sequence[str], busy: bool) -> 
     return answers
 
 
-def _devices(vendor: Vendor) -> list[tuple[int, str]]:
-    """Their numbers and names.
+def _devices(vendor: Vendor) -> list[tuple[int, str, str | None]]:
+    """Their numbers, their chips' names and their own.
 
     Raises:
         NotAsAsked: it gave something else than devices.
@@ -129,7 +129,7 @@ def _devices(vendor: Vendor) -> list[tuple[int, str]]:
         raise NotAsAsked(f"expected a list of Device, found {type(found).__name__}")
     if others := sorted({type(each).__name__ for each in found if not isinstance(each, Device)}):
         raise NotAsAsked(f"expected a list of Device, found {', '.join(others)} in it")
-    return [(device.index, device.name) for device in found]
+    return [(device.index, device.name, device.identity) for device in found]
 
 
 def _where(error: BaseException, found: FoundVendor) -> str:

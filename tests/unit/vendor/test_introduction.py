@@ -36,7 +36,7 @@ def refusal(vendors: Path, text: str) -> str:
 
 
 def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> None:
-    add(vendors, "acme")
+    add(vendors, "acme", GOOD.replace('Device(0, "a")', 'Device(0, "a", "ACME-1")'))
     found = introduce("acme", vendors)
     assert not [name for name in sys.modules if name.startswith("vendors.")]
     here = find_vendor("acme", vendors)
@@ -46,7 +46,7 @@ def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> N
         assert getattr(found.vendor, name) == getattr(here.vendor, name)
     for name in ("chip", "chip_units", "torch_device", "devices"):
         assert getattr(found.vendor, name)() == getattr(here.vendor, name)()
-    assert found.vendor.devices() == [Device(0, "a")]
+    assert found.vendor.devices() == [Device(0, "a", "ACME-1")]
     for name in ("directory", "chips_file", "is_local", "name", "vendors_dir", "distribution"):
         assert getattr(found, name) == getattr(here, name)
     assert found.compiler("default") == here.compiler("default")
