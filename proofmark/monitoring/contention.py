@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,8 +16,14 @@ from proofmark.record.parts import Contention
 CONTENDED = 0.1
 """Share of the cores that others take from which on nobody can tell why an engine is slow."""
 
-UNUSED = {"idle", "iowait", "guest", "guest_nice"}
-"""Kinds of a core's time that nobody computes in, or that are counted among another kind."""
+STAT = Path("/proc/stat")
+"""A line for each core that is on, with its number; in some containers for theirs alone, by numbers of their own."""
+
+KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""Of a core's time, as such a line has them. What comes after is counted among another kind."""
+
+UNUSED = {"idle", "iowait"}
+"""Kinds that nobody computes in."""
 
 FREQUENCIES = "devices/system/cpu/cpu*/cpufreq/scaling_cur_freq"
 """Files below /sys, in kHz; a virtual machine has none."""
@@ -114,17 +121,27 @@ def _usable_by(processes: Iterable[int]) -> set[int]:
 
 
 def _places(usable: set[int]) -> list[int]:
-    """Those of cores in the kernel's list; in some containers that has the usable ones alone."""
-    known = range(len(psutil.cpu_times(percpu=True)))
-    return sorted(usable.intersection(known)) or list(known)
+    """Those of cores in the kernel's list; all, where that lacks one: then it has numbers of its own."""
+    known = _times().keys()
+    return sorted(usable if usable and usable <= known else known)
 
 
 def _machine(cores: Sequence[int]) -> tuple[float, float]:
     """Seconds since the machine was started on some of its cores: of all computing, and of those what a host took."""
-    known = psutil.cpu_times(percpu=True)
-    times = [known[core]._asdict() for core in cores if core < len(known)]
+    known = _times()
+    times = [known[core] for core in cores if core in known]
     busy = sum(seconds for each in times for kind, seconds in each.items() if kind not in UNUSED)
-    return busy, sum(each.get("steal", 0.0) for each in times)
+    return busy, sum(each["steal"] for each in times)
+
+
+def _times() -> dict[int, dict[str, float]]:
+    """Seconds of each kind, by the cores' numbers, which psutil leaves out."""
+    in_a_second = os.sysconf("SC_CLK_TCK")
+    lines = re.findall(r"^cpu(\d+) (.+)$", STAT.read_text(encoding="ascii"), re.MULTILINE)
+    return {
+        int(core): {kind: int(ticks) / in_a_second for kind, ticks in zip(KINDS, text.split(), strict=False)}
+        for core, text in lines
+    }
 
 
 def _seconds(processes: Iterable[int]) -> float:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import psutil
 import pytest
@@ -116,33 +116,40 @@ def _beside(meter: ContentionMeter) -> float:
     return meter.seen().beside
 
 
-class Times(NamedTuple):
-    """Of a core."""
-
-    user: float
-    idle: float
-    steal: float
-
-
 @pytest.mark.parametrize(
     "affinity, seconds, others, idle",
     [
-        ({2, 3}, [8.0, 8.0, 0.0, 0.0], 0.0, 1.0),  # others have their own
-        ({2, 3}, [0.0, 0.0, 8.0, 0.0], 0.4, 0.6),  # of four cores it would be 0.2
-        ({0, 1, 2, 3}, [0.0, 0.0, 8.0, 0.0], 0.2, 0.8),
-        ({40, 41}, [8.0, 0.0, 0.0, 0.0], 0.2, 0.8),  # the list has a container's cores alone, by numbers of its own
+        ({2, 3}, {0: 8, 1: 8, 2: 0, 3: 0}, 0.0, 1.0),  # others have their own
+        ({2, 3}, {0: 0, 1: 0, 2: 8, 3: 0}, 0.4, 0.6),  # of four cores it would be 0.2
+        ({0, 1, 2, 3}, {0: 0, 1: 0, 2: 8, 3: 0}, 0.2, 0.8),
+        ({0, 2, 4, 6}, {0: 0, 2: 0, 4: 8, 6: 0}, 0.2, 0.8),  # each second is off
+        ({4, 6}, {0: 8, 2: 8, 4: 8, 6: 0}, 0.4, 0.6),
+        ({40, 41}, {0: 8, 1: 0, 2: 0, 3: 0}, 0.2, 0.8),  # a container's cores alone, by numbers of its own
+        ({2, 3, 4, 5}, {0: 8, 1: 0, 2: 0, 3: 0}, 0.2, 0.8),  # of which some are others' in the machine
     ],
 )
 def test_only_cores_that_the_session_may_use_count(
-    monkeypatch: pytest.MonkeyPatch, affinity: set[int], seconds: list[float], others: float, idle: float
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    affinity: set[int],
+    seconds: dict[int, int],
+    others: float,
+    idle: float,
 ) -> None:
-    now = [Times(0.0, 0.0, 0.0)] * len(seconds)
-    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: now)
+    """By the numbers that the kernel gives them, of those that are on."""
+    clock, ticks = [0.0], os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(contention, "STAT", tmp_path / "stat")
     monkeypatch.setattr("os.sched_getaffinity", lambda process: affinity)
     monkeypatch.setattr(contention, "_seconds", lambda processes: 0.0)
-    monkeypatch.setattr(contention, "time", SimpleNamespace(monotonic=lambda: 10.0 if any(map(any, now)) else 0.0))
-    meter = ContentionMeter(os.getpid())
-    now[:] = [Times(busy, 10.0 - busy, busy / 4) for busy in (each / 1.25 for each in seconds)]
+    monkeypatch.setattr(contention, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def lie(times: dict[int, list[float]]) -> None:
+        lines = [f"cpu{core} {' '.join(str(round(each * ticks)) for each in kinds)}" for core, kinds in times.items()]
+        Path(tmp_path, "stat").write_text("\n".join(["cpu  0 0 0", *lines, "intr 0 0", ""]))
+
+    lie({core: [0.0] * 10 for core in seconds})
+    meter, clock[0] = ContentionMeter(os.getpid()), 10.0
+    lie({core: [busy * 0.8, 0, 0, 10 - busy, 0, 0, 0, busy * 0.2, busy, 0] for core, busy in seconds.items()})
     seen = meter.seen()
     assert (seen.others, seen.idle) == (pytest.approx(others), pytest.approx(idle))
     assert seen.stolen == pytest.approx(others / 5)
