@@ -34,19 +34,18 @@ def too_many_loaders(config: Mapping[str, Any], processes: int = 1) -> str:
     return f"num_workers is {workers}{each}, and there are {cores} cores: try --set num_workers={cores // processes}"
 
 
-def processor_name() -> str:
-    """The CPU's name as the kernel gives it, with family and model where x86 has them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    fields: dict[str, str] = {}
-    for line in lines:
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+def processor_name(root: Path = Path("/")) -> str:
+    """The CPU's name as the kernel gives it, with family and model where x86 has them, and with the designs of its
+    cores on ARM, which has no name there."""
+    lines = (line.partition(":") for line in (text_at(root / "proc/cpuinfo") or "").splitlines())
+    pairs = [(key.strip(), value.strip()) for key, _, value in lines]
+    fields = dict(reversed(pairs))  # the first core's
     name = fields.get("model name") or platform.processor() or platform.machine()
     if "cpu family" in fields:
         name += f" (family {fields['cpu family']} model {fields.get('model', '?')})"
+    elif "CPU part" in fields:
+        parts = dict.fromkeys(value for key, value in pairs if key == "CPU part")
+        name += f" (implementer {fields.get('CPU implementer', '?')} part {', '.join(parts)})"
     return name
 
 

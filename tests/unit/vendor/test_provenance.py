@@ -19,7 +19,7 @@ from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import processor, provenance
 from proofmark.vendor.hardware.container import container_image
 from proofmark.vendor.hardware.machine import describe_host, governor, kernel
-from proofmark.vendor.hardware.processor import microcode, physical_cores
+from proofmark.vendor.hardware.processor import microcode, physical_cores, processor_name
 from proofmark.vendor.hardware.provenance import (
     commit_of,
     content_of,
@@ -79,6 +79,29 @@ class TestMachine:
         assert microcode(tmp_path) is None
         tree(tmp_path, proc__cpuinfo="processor\t: 0\nmicrocode\t: 0xa0011d1\n\nprocessor\t: 1\nmicrocode\t: 0x1\n")
         assert microcode(tmp_path) == "microcode 0xa0011d1"
+
+    def test_arms_processors_are_told_apart_by_their_cores(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The kernel has no name for them."""
+        monkeypatch.setattr(processor.platform, "processor", lambda: "")
+        monkeypatch.setattr(processor.platform, "machine", lambda: "aarch64")
+        for folder, parts in (
+            ("one", ["0xd0c", "0xd0c"]),
+            ("another", ["0xd4f"]),
+            ("two", ["0xd05", "0xd0a", "0xd05"]),
+        ):
+            cores = (f"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n\n" for part in parts)
+            tree(tmp_path / folder, proc__cpuinfo="".join(cores))
+        assert processor_name(tmp_path / "one") == "aarch64 (implementer 0x41 part 0xd0c)"
+        assert processor_name(tmp_path / "another") == "aarch64 (implementer 0x41 part 0xd4f)"
+        assert processor_name(tmp_path / "two") == "aarch64 (implementer 0x41 part 0xd05, 0xd0a)"
+        assert processor_name(tmp_path / "without") == "aarch64"
+
+    def test_an_x86_has_its_family_with_its_name(self, tmp_path: Path) -> None:
+        first = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Acme 9\n\n"
+        tree(tmp_path, proc__cpuinfo=first + first.replace("17", "18"))
+        assert processor_name(tmp_path) == "Acme 9 (family 25 model 17)"
 
     def test_this_one(self) -> None:
         host = describe_host({"driver": Known(value="570")})
