@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class EngineContainer:
         privileged: whether they have all of their host, as its user allows.
         devices: files of the host's that they are given.
         environment: variables that the engine itself needs, in which there is nothing of the image's.
+        bounds_cores: whether the engine can keep them to some cores, which podman without root mostly can't.
     """
 
     engine: str
@@ -51,6 +52,7 @@ class EngineContainer:
     privileged: bool
     devices: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    bounds_cores: bool = True
 
     @property
     def lead(self) -> list[str]:
@@ -76,6 +78,7 @@ class EngineContainer:
         read: Sequence[tuple[Path, Path]] = (),
         variables: Path | None = None,
         assigned: Mapping[str, str] | None = None,
+        cores: Iterable[int] = (),
     ) -> list[str]:
         """The whole command of one that runs `program`.
 
@@ -86,6 +89,7 @@ class EngineContainer:
                 by its own environment the engine would find its daemon, its settings and what it runs.
             assigned: all of them with their values: those that the vendor's options set too, which devices it uses for
                 one, are as they are here. An engine takes the last, and before a file what stands in its command.
+            cores: that the kernel keeps it to, whatever it asks for, where the engine can; all where none are named.
 
         Raises:
             StepError: a path can't be named to an engine.
@@ -99,6 +103,8 @@ class EngineContainer:
         last = [f"--env-file={variables}"] if variables else [f"--env={name}=" for name in _no_proxies()]
         set_too = {option.split("=")[1] for option in self.options if option.startswith("--env=")}
         last += [f"--env={name}={value}" for name, value in (assigned or {}).items() if name in set_too]
+        if self.bounds_cores and (numbers := ",".join(map(str, sorted(cores)))):
+            last.append(f"--cpuset-cpus={numbers}")
         return [*self.lead, *volumes, *last, f"--name={name}", self.image, *program]
 
 

@@ -91,6 +91,19 @@ def test_what_it_sees(imaged: Imaged, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_podman
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a session has all cores")
+def test_who_asks_for_all_cores_gets_the_sessions(imaged: Imaged) -> None:
+    """As libraries of drivers do for their threads."""
+    imaged.engine_is("os.sched_setaffinity(0, range(os.cpu_count() or 1))")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        ran = imaged.infer("--container", "vendor")
+    finally:
+        os.sched_setaffinity(0, before)
+    assert ran.code == 0, ran.output
+
+
 @pytest.mark.parametrize(
     "line, expected",
     [

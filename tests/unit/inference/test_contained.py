@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from tests.waiting import PATIENCE, until
 SHOWS = """#!/bin/sh
 case $1 in
 run)
+  echo "$@" > {folder}/command
   env > {folder}/environment
   for word; do
     case $word in --env-file=*) cp "${{word#*=}}" {folder}/given ;; esac
@@ -98,6 +100,24 @@ def test_which_devices_it_uses_is_not_the_vendors_to_say(tmp_path: Path) -> None
     command = container.command(["python3"], "name", tmp_path, variables=tmp_path / "file", assigned=variables)
     assert [word for word in command if word.startswith("--env=")][-1] == "--env=ACME_VISIBLE_DEVICES=3"
     assert "geheim" not in " ".join(command)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a session has all cores")
+@pytest.mark.parametrize("bounds, expected", [(True, ["--cpuset-cpus={core}"]), (False, [])])
+def test_a_session_on_some_cores_has_the_engine_keep_it_to_those(
+    tmp_path: Path, bounds: bool, expected: list[str]
+) -> None:
+    """Else a library that gives its threads all cores gets them, and the run is refused."""
+    container = replace(engine_in(tmp_path, SHOWS), bounds_cores=bounds)
+    before = os.sched_getaffinity(0)
+    try:
+        for cores, wanted in (({max(before)}, expected), (range(os.cpu_count() or 1), [])):
+            os.sched_setaffinity(0, cores)
+            started(container, tmp_path, {})
+            asked = [word for word in (tmp_path / "command").read_text().split() if word.startswith("--cpuset")]
+            assert asked == [each.format(core=max(before)) for each in wanted]
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def test_a_variable_of_several_lines(tmp_path: Path) -> None:

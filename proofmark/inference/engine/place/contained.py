@@ -107,7 +107,9 @@ class Contained:
             file = Path(folder, "variables")
             file.write_text(variables_text(variables), encoding="utf-8", errors="surrogateescape")
             given = [*read, (Path(folder), Path(SOCKET).parent)]
-            command = container.command(program, name, directory, given, file, variables)
+            cores = os.sched_getaffinity(0)
+            fewer = cores if len(cores) < (os.cpu_count() or 1) else ()
+            command = container.command(program, name, directory, given, file, variables, fewer)
             self._client = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=OUTPUT, stderr=OUTPUT, env=self._environment
             )

@@ -135,6 +135,7 @@ class ContainerImage:
             network=self.network,
             privileged=self.settings.privileged,
             devices=tuple(device_files(self.settings)),
+            bounds_cores=not facts["rootless"],
         )
         await self._has_no_volumes(ask)
         look = f"{container.name}-look"
