@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from proofmark.process.control_groups import quota_of_processors
 from proofmark.process.warm.main import THREADS
 
 T = TypeVar("T")
@@ -51,10 +52,22 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def threads_of_quota() -> dict[str, str]:
+    """The variable by which libraries compute with as many threads as a container's quota of processors has the time
+    of. They count the cores: of more threads than it has the time of all wait for its next period.
+
+    Empty where the quota has the time of all cores, or the user says how many threads there are.
+    """
+    quota = quota_of_processors()
+    if THREADS in os.environ or quota is None or quota >= len(os.sched_getaffinity(0)):
+        return {}
+    return {THREADS: str(quota)}
+
+
 def heed_environment() -> None:
     """Have torch compute with as many threads as the environment says, though it was imported before that said so.
 
-    It starts them: a wall must be on by now.
+    It starts them: a wall, where there is to be one, must be on by now.
     """
     named = os.environ.get(THREADS, "")
     torch = sys.modules.get("torch")

@@ -21,6 +21,8 @@ class InferModel:
             raise StepError(f"this compiler cannot run {config.effective_precision} on a CPU")
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        threads = os.environ.get("OMP_NUM_THREADS", "")  # its own pool does not look
+        options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
         source = Path(config.exist_compiler_path) if config.exist_compiler_path else onnx_path
         if config.exist_compiler_path:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -25,6 +25,7 @@ from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import adopt_orphans, end_own_group, end_started, leave, tidy_at_exit
 from proofmark.process.scratch.own_directory import remove
 from proofmark.process.scratch.quota import EVERY, Quota
+from proofmark.process.threads import threads_of_quota
 from proofmark.process.wall_clock import now
 from proofmark.process.warm.modules import split_off
 from proofmark.record.events.log import EventLog
@@ -40,6 +41,7 @@ def main() -> int:
     adopt_orphans()  # who loads a rank's data ends with the rank
     if spec.nproc == 1:
         split_off(())  # this process has what its rank and its monitor import
+        os.environ |= threads_of_quota()
     else:
         from proofmark.training.node.agent_forks import fork_ranks
 

@@ -17,6 +17,7 @@ from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.watch import Watch
 from proofmark.process.scratch.own_directory import lay_open
+from proofmark.process.threads import threads_of_quota
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.introduction.answers import IntroducedVendor
@@ -91,7 +92,7 @@ class ProcessesHere:
                 str(home),
                 engine_container=self._container_of(spec),
             ),
-            referee_environment_of(host) | device.environment,
+            threads_of_quota() | referee_environment_of(host) | device.environment,
             spec.patience,
             spec.imports,
         )

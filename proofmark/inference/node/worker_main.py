@@ -24,6 +24,7 @@ from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
+from proofmark.process.threads import heed_environment
 from proofmark.process.warm.modules import split_off
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
@@ -36,6 +37,7 @@ def main() -> None:
     torch_extensions.hold_back()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
     torch_extensions.import_without()  # where that could not be
+    heed_environment()
     tidy_at_exit()
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -24,6 +24,7 @@ from proofmark.process.scratch.own_directory import lay_open, remove
 from proofmark.process.scratch.quota import Quota
 from proofmark.process.scratch.temporary import remove_own_temporary_directory
 from proofmark.process.signalled import ask_for_stacks
+from proofmark.process.threads import threads_of_quota
 from proofmark.process.warm.main import THREADS
 from proofmark.training.drawn_steps import draw
 from proofmark.training.heartbeat import SETUP, Heartbeat, Silence
@@ -105,6 +106,7 @@ def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool, shared: bool) -
         watch.monitor.stop()
     if shared:
         del os.environ[THREADS]  # no rank runs any more: the examiner has all cores
+        os.environ |= threads_of_quota()
     if node == 0:
         ended = watch.stopwatch
         examine(Path(sys.argv[1]), spec, node, watch.log, ended.weights, ended.steps, watch.feeders.data())

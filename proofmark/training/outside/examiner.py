@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.errors import ProofmarkError, in_a_line
 from proofmark.process.answering.line import write_line
 from proofmark.process.lifetime import die_with_parent, leave
+from proofmark.process.threads import heed_environment
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import WEIGHTS, TrainingSpec
 
@@ -37,6 +38,7 @@ def main() -> None:
     die_with_parent(signal.SIGKILL)()
     spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[5])
     os.set_inheritable(descriptor, False)
+    heed_environment()
     began = time.monotonic()
 
     def tell(answer: Mapping[str, Any]) -> None:

@@ -45,8 +45,10 @@ def test_of_a_case_the_engine_and_the_monitor_have_them(tmp_path: Path, monkeypa
     device: Any = SimpleNamespace(environment={"ACME_DEVICES": "3"}, index=3)
     found: Any = SimpleNamespace(vendor=vendor)
     made: Any = spec
+    monkeypatch.setattr(processes, "threads_of_quota", lambda: {"OMP_NUM_THREADS": "3"})
     processes.ProcessesHere(made, found, tmp_path, device)
     worker, environment = seen["worker"][:2]
+    assert environment["OMP_NUM_THREADS"] == "3", "engines are given what their case's process has"
     assert not DECLARED.keys() & environment.keys() and environment["ACME_DEVICES"] == "3"
     assert worker.config["host"]["environment"] == {**DECLARED, "ACME_DEVICES": "3"}
     assert seen["monitor"][1].items() >= at_start(DECLARED).items() and "ACME_DEVICES" not in seen["monitor"][1]

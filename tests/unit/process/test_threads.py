@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from proofmark.process.threads import COMPILE_THREADS, LATER, compile_within, in_the_background
+from proofmark.process.threads import COMPILE_THREADS, LATER, compile_within, in_the_background, threads_of_quota
+from proofmark.process.warm.main import THREADS
 
 
 def niceness() -> int:
@@ -26,6 +27,21 @@ def test_what_is_done_in_the_background_yields_and_this_thread_does_not() -> Non
 def test_what_fails_in_the_background_fails_here() -> None:
     with pytest.raises(ZeroDivisionError):
         in_the_background(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    "quota, given, expected", [(3, None, {THREADS: "3"}), (3, "6", {}), (8, None, {}), (16, None, {}), (None, None, {})]
+)
+def test_no_more_threads_compute_than_a_quota_has_the_time_of(
+    monkeypatch: pytest.MonkeyPatch, quota: int | None, given: str | None, expected: dict[str, str]
+) -> None:
+    """Unless the user says so."""
+    monkeypatch.setattr("proofmark.process.threads.quota_of_processors", lambda: quota)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.delenv(THREADS, raising=False)
+    if given is not None:
+        monkeypatch.setenv(THREADS, given)
+    assert threads_of_quota() == expected
 
 
 @pytest.mark.parametrize("device, shared, threads", [("acme:0", False, 1), ("acme", True, 8), ("cpu", False, 8)])

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 from typing_extensions import Buffer
 
 from proofmark.process.signalled import ASKED
+from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.integrity.manifest import artifacts
 from proofmark.training.heartbeat import PHASES, Heartbeat, Silence
@@ -48,6 +50,20 @@ def rank() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
+
+
+def test_who_examines_has_all_cores_or_what_a_quota_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    monkeypatch.setattr("torch.distributed.run.run", lambda arguments: None)
+    monkeypatch.setattr(agent, "examine", lambda *given: seen.append(os.environ.get(THREADS)))
+    monkeypatch.setattr(agent, "leave_results", lambda *given: None)
+    spec = TrainingSpec(("m", "C"), "nobody", "", {"host": HOST}, str(tmp_path), ())
+    monkeypatch.setattr(agent.sys, "argv", ["", str(tmp_path / "spec.json"), "0"])
+    for quota in ({}, {THREADS: "3"}):
+        monkeypatch.setenv(THREADS, "1")
+        monkeypatch.setattr(agent, "threads_of_quota", lambda quota=quota: quota)
+        assert agent._run(spec, 0, MagicMock(), fed=True, shared=True) == 0
+    assert seen == [None, "3"]
 
 
 def watch_over(folder: Path, pid: int, sign: bytes) -> Watch:
