@@ -28,8 +28,8 @@ class Loader(Protocol):
 
     It yields `(inputs, targets)`: `inputs` is the list of the model's positional inputs, CPU
     tensors whose first dimension is the batch; `targets` is what the metric compares with.
-    Every sample comes once a pass, a last short batch included. Its `dataset` has a length and
-    an `identity` (name, SHA-256 of the content, number of items).
+    Every sample comes once a pass, a last short batch included; else all have one shape. Its `dataset`
+    has a length and an `identity` (name, SHA-256 of the content, number of items).
     """
 
     @property

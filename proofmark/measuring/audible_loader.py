@@ -9,7 +9,11 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from proofmark.measuring.rehearsal import alike
+
 if TYPE_CHECKING:
+    import torch
+
     from proofmark.case import Batch, IdentifiedDataset, Loader
 
 LOOK = 2.0
@@ -21,10 +25,11 @@ WORKS = 0.01
 
 
 class AudibleLoader:
-    """A loader that gives a sign with every batch, and says of one that takes long whether anything works on it."""
+    """A loader that gives a sign with every batch, and says of one that takes long whether anything works on it. One
+    that is unlike the `first` is a StepError."""
 
-    def __init__(self, loader: Loader, report: Callable[..., None]) -> None:
-        self.silent, self._report = loader, report
+    def __init__(self, loader: Loader, report: Callable[..., None], first: list[torch.Tensor]) -> None:
+        self.silent, self._report, self._first = loader, report, first
         watch = _Watch(report)
         self._awaited = watch.awaited
         weakref.finalize(self, watch.stopped.set)
@@ -49,7 +54,7 @@ class AudibleLoader:
         clock, batch = time.pthread_getcpuclockid(threading.get_ident()), object()
         self._awaited[batch] = clock
         try:
-            for loaded in batches:
+            for loaded in alike(batches, self._first):
                 del self._awaited[batch]
                 self.sign()
                 yield loaded

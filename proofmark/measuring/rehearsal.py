@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Collection, Iterator, Sized
+from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,11 +80,12 @@ def first_batch(loader: Loader) -> Batch:
     """What the loader yields first.
 
     Raises:
-        StepError: there is nothing in it, or it is no batch.
+        StepError: there is nothing in it, or it is no batch, or the second is unlike it.
     """
     import torch
 
-    batch = next(iter(loader), None)
+    batches = iter(loader)
+    batch = next(batches, None)
     if batch is None:
         raise StepError("build_dataloader: the data set is empty; expected one sample at least")
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
@@ -102,7 +103,27 @@ def first_batch(loader: Loader) -> Batch:
             f"build_dataloader: inputs and targets are {description([*inputs, targets])}; "
             "expected the batch as the first dimension of all"
         )
+    next(alike(batches, inputs), None)
     return list(inputs), targets
+
+
+def alike(batches: Iterable[Batch], first: Sequence[torch.Tensor]) -> Iterator[Batch]:
+    """The same batches, each seen to be like the data's first: engines are compiled for its shape, fresh batches are
+    spliced of any two, and what calls take is compared.
+
+    Raises:
+        StepError: one is unlike it.
+    """
+    rows, shapes, short = len(first[0]), [tensor.shape[1:] for tensor in first], False
+    for inputs, targets in batches:
+        if short or len(inputs[0]) > rows or [tensor.shape[1:] for tensor in inputs] != shapes:
+            found = description(inputs) + (", after a short one" if short else "")
+            expected = "the same shape in all, and as many rows in all but a pass's last"
+            raise StepError(
+                f"build_dataloader: a batch is {found}, the first was {description(first)}: expected {expected}"
+            )
+        short = len(inputs[0]) < rows
+        yield inputs, targets
 
 
 def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch: Batch) -> None:

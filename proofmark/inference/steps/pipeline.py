@@ -121,7 +121,7 @@ class Pipeline:
         self.loader, order = drawn_anew(self.loader)
         self.bench = Bench(
             config,
-            AudibleLoader(self.loader, self.report),
+            AudibleLoader(self.loader, self.report, self.first),
             self.first,
             lambda: Scoring.of(self.case, config),
             self.found.vendor,

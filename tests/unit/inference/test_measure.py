@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from proofmark.inference.timing import timing
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.timing import LEAST_BATCHES, SEED_BYTES, TIME_BYTES
+from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.metric import Mean, Scoring
 from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
@@ -79,6 +81,14 @@ class Measured:
         return [event for event in read_events(self.log.path) if event["event"] == kind]
 
 
+class Batches(list[Any]):
+    """A loader of these."""
+
+    @property
+    def dataset(self) -> Any:
+        return range(sum(len(targets) for _, targets in self))
+
+
 def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
     case = Measured(tmp_path, min_seconds=0.1)
     measure(case.bench, "engine", slow, 2)
@@ -111,6 +121,23 @@ def test_a_framework_that_answers_in_the_same_memory_is_accused_of_nothing(tmp_p
 
     measure(case.bench, "framework", framework, 2)
     assert case.events("dishonest") == [] and [event["accuracy"] for event in case.events("round")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "shapes, unlike",
+    [([(4, 8), (4, 6)], "(4, 6)"), ([(4, 8), (2, 8), (4, 8)], "after a short"), ([(4, 8), (6, 8)], "(6")],
+)
+def test_of_batches_that_are_not_alike_the_loader_is_named_and_nobody_accused(
+    tmp_path: Path, shapes: list[tuple[int, int]], unlike: str
+) -> None:
+    """As of one that pads each to its own longest, or has a sampler that makes them of as many tokens."""
+    case = Measured(tmp_path)
+    batches = Batches([([torch.ones(shape)], torch.ones(shape[0])) for shape in shapes])
+    case.bench.first = [torch.ones(4, 8)]
+    case.bench.loader = AudibleLoader(batches, case.bench.report, case.bench.first)
+    with pytest.raises(StepError, match=re.escape(unlike)) as raised:
+        measure(case.bench, "framework", engine, 1)
+    assert str(raised.value).startswith("build_dataloader: a batch is ") and case.events("dishonest") == []
 
 
 @pytest.mark.parametrize("runs_on_processor, alone", [(True, 2), (False, 1)])

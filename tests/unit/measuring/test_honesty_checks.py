@@ -101,7 +101,7 @@ def test_an_honest_engine_is_cleared_by_the_fewest_pairs(played: Played) -> None
 def test_each_call_is_a_sign_of_life(played: Played) -> None:
     """Of an engine that takes seconds for one, all of a round's would be a long silence."""
     signs: list[str] = []
-    loader: Any = AudibleLoader(LOADER, lambda alive: signs.append(alive))
+    loader: Any = AudibleLoader(LOADER, lambda alive: signs.append(alive), batch("data"))
     probe(loader, "own", lambda: None, "framework", "fp32", 2)  # type: ignore[arg-type]
     assert signs == ["calls"] * len(played.unseen), "a reference tells of itself"
     recognition(loader, "own", "other", lambda: None)  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ def test_batches_come_from_everywhere_in_the_data_and_no_others_are_loaded() -> 
 def test_each_batch_that_is_drawn_is_a_sign_of_life() -> None:
     items, signs = Items(4 * 1000), list[str]()
     loader: Any = DataLoader(items, batch_size=4, collate_fn=collate)  # type: ignore[arg-type]
-    starts(AudibleLoader(loader, lambda alive: signs.append(alive)), 40)
+    starts(AudibleLoader(loader, lambda alive: signs.append(alive), [torch.zeros(4)]), 40)
     assert signs == ["calls"] * 40 and len(items.loaded) == 160
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,15 +101,15 @@ def answering(output: Any) -> Net:
     return Strange()
 
 
-def loading(batch: Any, data: Any = None) -> Net:
-    """A case whose loader yields this, of such data."""
+def loading(batch: Any, data: Any = None, then: Sequence[Any] = ()) -> Net:
+    """A case whose loader yields this, and then these, of such data."""
 
     class Data(list[Any]):
         dataset = Points() if data is None else data
 
     class Strange(Net):
         def build_dataloader(self, config: Any, split: str = "validation") -> Any:
-            return Data([batch])
+            return Data([batch, *then])
 
     return Strange()
 
@@ -203,6 +204,10 @@ WRONG = {
     "no inputs": (loading(([], KINDS)), "build_dataloader: inputs are a list of 0; expected a list"),
     "targets of words": (loading(([POINTS], ["a"])), "build_dataloader: targets are a list of 1 (a str); expected"),
     "fewer targets": (loading(([POINTS], KINDS[:7])), "tensor (8, 2), a tensor (7,)); expected the batch as the first"),
+    "a batch of another shape": (
+        loading(([POINTS], KINDS), then=[([torch.ones(8, 3)], KINDS)]),
+        "build_dataloader: a batch is a list of 1 (a tensor (8, 3)), the first was a list of 1 (a tensor (8, 2)): expe",
+    ),
     "other features": (
         loading(([torch.ones(8, 3)], KINDS)),
         "create_model: the model cannot take what build_dataloader yields, a list of 1 (a tensor (2, 3)): Runt",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch.utils.data import DataLoader
 
 from proofmark.inference.node.worker_main import _Answers
@@ -20,6 +21,8 @@ from proofmark.process.answering.answers import read_answer
 from proofmark.process.answering.silence import Listener, Patience
 from tests.unit.automl.net import Net
 from tests.waiting import PATIENCE
+
+FIRST = [torch.zeros(8, 2)]
 
 
 class Time:
@@ -143,6 +146,10 @@ class Slow:
         return item
 
 
+def collate(items: list[int]) -> tuple[list[torch.Tensor], torch.Tensor]:
+    return [torch.tensor(items)], torch.tensor(items)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("computes, expected", [(True, "loading"), (False, "waiting")])
 def test_a_batch_that_lets_wait_is_told_with_whether_anything_works_on_it(
@@ -158,8 +165,8 @@ def test_a_batch_that_lets_wait_is_told_with_whether_anything_works_on_it(
             come.touch()
             came.wait(PATIENCE)  # who looks looks no more until it was seen what came then
 
-    loader: Any = DataLoader(Slow(come, computes), batch_size=2, num_workers=workers)  # type: ignore[arg-type]
-    audible = AudibleLoader(loader, hear)
+    loader: Any = DataLoader(Slow(come, computes), batch_size=2, num_workers=workers, collate_fn=collate)  # type: ignore[arg-type]
+    audible = AudibleLoader(loader, hear, [torch.zeros(2)])
     batches = iter(audible)
     next(batches)
     assert expected in signs and signs[-1] == "calls"
@@ -173,7 +180,7 @@ def test_a_batch_that_lets_wait_is_told_with_whether_anything_works_on_it(
 def test_nobody_looks_at_a_loader_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audible_loader, "LOOK", 0.01)
     before = set(threading.enumerate())
-    audible: Any = AudibleLoader(Net().build_dataloader(None), lambda alive: None)
+    audible: Any = AudibleLoader(Net().build_dataloader(None), lambda alive: None, FIRST)
     assert len(list(audible)) == 5
     (watch,) = set(threading.enumerate()) - before
     del audible
@@ -185,7 +192,7 @@ def test_a_loader_gives_a_sign_with_every_batch(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(audible_loader, "LOOK", 3600.0)  # however long a batch is in coming
     signs: list[dict[str, Any]] = []
     loader: DataLoader[Any] = Net().build_dataloader(None)
-    audible = AudibleLoader(loader, lambda **message: signs.append(message))
+    audible = AudibleLoader(loader, lambda **message: signs.append(message), FIRST)
     assert len(audible) == 5 and audible.dataset is loader.dataset
     for number, (inputs, _) in enumerate(audible, 1):
         assert len(inputs[0]) == 8 and signs == [CALLS] * number
