@@ -109,6 +109,14 @@ def test_another_file_another_case_and_no_file_are_told_by_the_verdict(earlier: 
     assert kind == "INSUFFICIENT" and "this run has read none" in reasons
 
 
+def test_a_given_file_that_keeps_its_weights_in_one_of_another_name_is_read(earlier: Earlier, tmp_path: Path) -> None:
+    """Behind the wall too."""
+    path = tmp_path / "given.onnx"
+    onnx.save(onnx.load(str(earlier.onnx)), str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
+    ran = earlier.house.run("-k", "tiny", "--set", f"exist_onnx_path={path}", vendor="cpu")
+    assert ran.code == 0 and ran.verdict()[0] == "PASS", ran.output
+
+
 LOUD = """
 from vendors.fake import runtime
 

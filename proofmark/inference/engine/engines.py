@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.inference.engine.engine_process import EngineProcess
-from proofmark.inference.engine.exported import parts_of, save_program
+from proofmark.inference.engine.exported import save_program
+from proofmark.inference.engine.model_files import files_of
 from proofmark.inference.engine.place.contained import Contained
 from proofmark.inference.engine.place.given import Given
 from proofmark.inference.engine.place.own_group import OwnGroup, Started
@@ -80,7 +81,7 @@ class Engines:
             EngineFailed: there is no engine to be had.
         """
         engine = self._started()
-        engine.rehearse(self._orders() | {"compiler": compiler, "onnx": None})
+        engine.rehearse(self._orders() | {"compiler": compiler, "onnx": None, "files": []})
         self.close()
         return engine
 
@@ -99,9 +100,9 @@ class Engines:
         # beside its directory and not in it, where a user of its own could lay links
         with tempfile.TemporaryDirectory(prefix=HANDED_OVER, dir=self.directory.parent) as folder:
             given = self._given(Path(folder), orders, model)
-            files = [orders["onnx"], self.config.exist_compiler_path]
-            engine = self._started([*(part for file in files if file for part in parts_of(Path(file))), Path(folder)])
-            engine.make({**self._orders(artifacts), **given, **orders})
+            files = files_of(orders["onnx"], self.config.exist_compiler_path)
+            engine = self._started([*files, Path(folder)])
+            engine.make({**self._orders(artifacts), **given, **orders, "files": [str(file) for file in files]})
         return engine
 
     def _given(self, folder: Path, orders: Mapping[str, Any], model: torch.nn.Module | None) -> dict[str, Any]:

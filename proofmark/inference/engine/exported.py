@@ -1,9 +1,8 @@
-"""A model as a program that torch alone runs, for where none of a case's code is; and the files of one."""
+"""A model as a program that torch alone runs, for where none of a case's code is."""
 
 from __future__ import annotations
 
 import copy
-import glob
 import logging
 import warnings
 from collections.abc import Sequence
@@ -52,8 +51,3 @@ def save_program(model: torch.nn.Module, inputs: Sequence[torch.Tensor], precisi
             torch.export.save(torch.export.export(converted, example, dynamic_shapes=shapes), path)
         except Exception as error:
             raise StepError(f"torch cannot export the model for the vendor's image: {reason(error)}") from error
-
-
-def parts_of(file: Path) -> list[Path]:
-    """A model's file, and those beside it that begin with its name: some keep their weights there."""
-    return sorted(file.parent.glob(f"{glob.escape(file.stem)}*"))

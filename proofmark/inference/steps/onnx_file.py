@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError, reason
+from proofmark.inference.engine.model_files import kept_beside
 
 if TYPE_CHECKING:
     import torch
@@ -22,11 +22,7 @@ def onnx_digest(path: Path) -> str:
     Raises:
         OSError: one of them can't be read.
     """
-    import onnx
-
-    model = onnx.load(str(path), load_external_data=False)
-    found = (entry.value for tensor in _tensors(model) for entry in tensor.external_data if entry.key == "location")
-    digests = {name: _digest(path.parent / name) for name in sorted(set(found))}
+    digests = {name: _digest(path.parent / name) for name in kept_beside(path)}
     if not digests:
         return _digest(path)
     listed = "".join(f"{digest} {name}\n" for name, digest in {"": _digest(path), **digests}.items())
@@ -36,19 +32,6 @@ def onnx_digest(path: Path) -> str:
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _tensors(message: Any) -> Iterator[Any]:
-    """All tensors of a model, however deep: of its initializers, of nodes' attributes, of the graphs in those."""
-    import onnx
-
-    if isinstance(message, onnx.TensorProto):
-        yield message
-        return
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for part in [value] if hasattr(value, "ListFields") else value:
-                yield from _tensors(part)
 
 
 def onnx_compute(path: Path) -> Compute:

@@ -123,6 +123,7 @@ def orders(root: Path, **changes: Any) -> dict[str, Any]:
         "config": config.as_dict(),
         "case": ["anvil_case", "Case"],
         "onnx": None,
+        "files": [],
         "weights": str(root / "weights"),
         "hidden": [str(root / "weights")],
     }

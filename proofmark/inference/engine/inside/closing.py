@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from proofmark.inference.engine.exported import parts_of
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import take_on
@@ -33,17 +32,16 @@ def close_in(order: dict[str, Any], config: EffectiveConfig, directory: Path) ->
         become(user, directory)
     if user is not None or config.host.isolation == "wall":  # what others have compiled is not theirs
         os.environ.update(dict.fromkeys(COMPILED, str(directory / "compiled")))
-    wall = _walled(order, config, directory) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
+    wall = _walled(order, directory) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
     return wall.model_copy(update={"user": user})
 
 
-def _walled(order: dict[str, Any], config: EffectiveConfig, directory: Path) -> Isolation:
-    files = [order["onnx"], config.exist_compiler_path]
+def _walled(order: dict[str, Any], directory: Path) -> Isolation:
     place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
     return place.enter(
         Wall(
             writable=(directory,),
-            readable=(*imported(), *(part for file in files if file for part in parts_of(Path(file)))),
-            hidden=tuple(Path(path) for path in order["hidden"]),
+            readable=(*imported(), *map(Path, order["files"])),
+            hidden=tuple(map(Path, order["hidden"])),
         )
     )
