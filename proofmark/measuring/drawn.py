@@ -118,15 +118,19 @@ def drawn_anew(loader: Loader) -> tuple[Loader, Order | None]:
 
 
 def loaded_here(loader: Loader) -> Loader:
-    """The same data in the same order, loaded by this process: one that is looked at once needs no workers. Where
-    torch's loader is left to a collection of garbage, its workers are not told to end, and each is waited for for five
-    seconds, some time later: in the midst of a round.
+    """The same data, loaded by this process: in its own order, and all of it, where `drawn_anew` draws one.
+
+    What is looked at once needs no workers. Where torch's loader is left to a collection of garbage, its workers are
+    not told to end, and each is waited for for five seconds, some time later: in the midst of a round.
     """
-    if not is_torchs_own(loader) or not loader.num_workers:
+    if not is_torchs_own(loader) or not (loader.num_workers or loader.batch_size):
         return loader
+    from torch.utils.data import BatchSampler
+
+    size = loader.batch_size
     alone: Any = type(loader)(
         loader.dataset,
-        batch_sampler=loader.batch_sampler,
+        batch_sampler=BatchSampler(range(len(loader.dataset)), size, drop_last=False) if size else loader.batch_sampler,
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
         generator=loader.generator,

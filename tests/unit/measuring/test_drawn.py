@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, RandomSampler
 
 from proofmark.errors import StepError
 from proofmark.measuring.drawn import Order, drawn_anew, loaded_here
 from proofmark.measuring.mixed import ENOUGH, MOST, ROWS, SHARE, Mixed
+from proofmark.measuring.rehearsal import first_batch
 from suites.data.loading import BatchLoader
 from tests.unit.measuring.test_probes import Items, Walker, collate
 
@@ -109,6 +110,16 @@ def test_for_a_look_at_the_first_batch_no_worker_is_started() -> None:
     assert rows(here) == [list(range(start, start + 4)) for start in range(0, 40, 4)] and len(here) == len(loader)
     assert loader._iterator is None and not multiprocessing.active_children()
     assert type(here) is BatchLoader and loaded_here(here) is here
+
+
+@pytest.mark.parametrize(
+    "asked", [{"drop_last": True}, {"sampler": range(2)}, {"sampler": RandomSampler(range(3), num_samples=2)}]
+)
+def test_the_first_batch_is_as_large_as_those_that_are_drawn(asked: dict[str, Any]) -> None:
+    """Whatever would draw it otherwise: of those samples every pass has all, in batches of that size."""
+    loader: Any = DataLoader(Items(3), batch_size=4, collate_fn=collate, **asked)  # type: ignore[arg-type]
+    drawn, _ = drawn_anew(loader)
+    assert rows([first_batch(loaded_here(loader))]) == [[0, 1, 2]] and [len(batch) for batch in rows(drawn)] == [3]
 
 
 class Counted:
