@@ -130,7 +130,8 @@ class Vendor(ABC):
     """The compiler that `compiler: default` selects."""
 
     framework_precisions: frozenset[str] = frozenset({"fp32"})
-    """Precisions at which the framework itself runs on `torch_device`."""
+    """Precisions at which the framework itself runs on `torch_device`. Asked for another with `compiler: null`, nothing
+    is measured: UNSUPPORTED."""
 
     training_precisions: frozenset[str] = frozenset({"fp32"})
     """Precisions at which the vendor's devices train. Asked for another, nothing is trained: UNSUPPORTED."""

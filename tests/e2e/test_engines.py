@@ -28,6 +28,14 @@ def test_undeclared_precision(house: House, precision: str, code: int, kind: str
     clean(ran)
 
 
+def test_of_the_framework_alone_what_is_declared_decides(house: House) -> None:
+    """It is not tried, and the reason doesn't say that it can't be done."""
+    ran = house.run("--compiler", "null", "--precision", "fp16")
+    expected = "vendor fake declares no fp16 of the framework (framework_precisions), and compiler is null"
+    assert ran.code == 10 and ran.verdict()[0] == "UNSUPPORTED" and expected in ran.verdict()[1], ran.output
+    clean(ran)
+
+
 def test_accuracy_alone_is_exit_code_14(house: House) -> None:
     ran = house.run("--compiler", "short")
     assert ran.code == 14, ran.output

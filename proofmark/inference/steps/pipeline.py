@@ -183,7 +183,8 @@ class Pipeline:
         vendor, precision = self.found.vendor, self.config.effective_precision
         tested = precision if precision in vendor.framework_precisions else "fp32"
         if self.compiler is None and tested != precision:
-            raise Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
+            declares = f"declares no {precision} of the framework (framework_precisions)"
+            raise Unsupported(f"vendor {self.found.name} {declares}, and compiler is null")
         if tested != "fp32":
             self._measure_framework("framework_fp32", "fp32", rounds=1)
         self.log.write("framework_precision", precision=tested)
