@@ -37,6 +37,7 @@ LATE = {
     "ready": f"its processes were not ready {STARTING / 60:.0f} min after its host first answered, which was let go of",
     "outcome": "it took longer than --step-timeout, its host did not end it, and was let go of",
     "closed": "its host was told to end its processes, did not, and was let go of",
+    "ended": "its processes had ended, its job had not a minute later, and was let go of",
 }
 """What has happened where a host says that it is there, and not what is waited for."""
 
@@ -108,6 +109,8 @@ class RemoteProcesses:
             looks = iter(range(int(ENDING / EVERY)))
             while (status := self._handle.status()) == "running" and next(looks, None) is not None:
                 time.sleep(EVERY)
+            if status == "running":
+                raise WorkerLost(LATE["ended"])
             lost = closed["lost"] if status == "succeeded" else self._cause()
             return Ending(closed["monitor_failure"], lost)
         except WorkerLost as error:

@@ -159,6 +159,16 @@ def test_an_agent_may_end_after_a_session_stood_still(tmp_path: Path, monkeypatc
     assert there.close().lost == "it left"
 
 
+def test_a_job_that_goes_on_after_its_last_word_is_not_said_to_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a file system hangs while its agent exits."""
+    monkeypatch.setattr(remote, "ENDING", 0.2)
+    there = answered(tmp_path, agent := Agent(), json.dumps(CLOSED))
+    lost = there.close().lost
+    assert lost == "its processes had ended, its job had not a minute later, and was let go of" and agent.stopped
+
+
 def test_a_host_that_only_says_that_it_is_there_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that one which watches how long a step takes, if it does."""
     for bound in ("STARTING", "CLOSING", "ENDING"):
