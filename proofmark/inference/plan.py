@@ -96,6 +96,7 @@ def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[P
     problems = []
     opened = {"exist_onnx_path": reads_given_onnx(config, compiler), "exist_compiler_path": compiler is not None}
     for key, read in opened.items():
-        if read and config[key] is not None and not Path(config[key]).is_file():
-            problems.append(Problem(f"case {config.case}", key, f"no such file: {config[key]}"))
+        if read and (path := config[key]) is not None and not Path(path).is_file():
+            what = f"{path} is a folder; expected a file" if Path(path).is_dir() else f"no such file: {path}"
+            problems.append(Problem(f"case {config.case}", key, what))
     return problems

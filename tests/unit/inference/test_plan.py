@@ -149,9 +149,10 @@ def test_audited_is_what_is_made_of_the_frameworks_model(
 
 @pytest.mark.parametrize("key", ["exist_onnx_path", "exist_compiler_path"])
 def test_a_file_that_is_read_must_be_there(key: str, tmp_path: Path) -> None:
-    for path in (str(tmp_path / "none"), str(tmp_path)):
+    none, folder = str(tmp_path / "none"), str(tmp_path)
+    for path, expected in ((none, f"no such file: {none}"), (folder, f"{folder} is a folder; expected a file")):
         (problem,) = make_plan(config(**{key: path}), ONNX).problems
-        assert (problem.key, problem.what) == (key, f"no such file: {path}")
+        assert (problem.key, problem.what) == (key, expected)
 
 
 def test_an_onnx_file_that_nobody_reads_may_be_any_word(file: str) -> None:
