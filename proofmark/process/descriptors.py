@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 from collections.abc import Collection
 
 OPEN = "/proc/self/fd"
@@ -19,3 +20,11 @@ def close_all_but(kept: Collection[int]) -> None:
         if number not in kept:
             with contextlib.suppress(OSError):  # that of the listing is closed by now
                 os.close(number)
+
+
+def is_ready(descriptor: int, within: float) -> bool:
+    """Whether there is something to be read from it, or comes within so many seconds. It may have any number:
+    `select.select` takes none from 1024 on."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(within * 1000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -104,3 +105,27 @@ def test_an_engine_is_closed_once(
     spare(engine.pid)
     engine.close()
     engine.close()
+
+
+@pytest.fixture
+def many_open() -> Iterator[None]:
+    """Descriptors from now on are beyond those that select() knows."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits[1], 4096), limits[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while opened[-1] < 1024:
+            opened.append(os.dup(opened[0]))
+        yield
+    finally:
+        for each in opened:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("many_open")
+def test_an_engine_is_closed_where_very_many_files_are_open(tmp_path: Path) -> None:
+    """As of data that lies in thousands of shards."""
+    engine = OwnGroup(tmp_path)
+    engine.close()
+    assert not psutil.pid_exists(engine.pid)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import select
 import signal
 import socket
 import struct
@@ -25,6 +24,7 @@ from proofmark.inference.engine.place.process_times import has_stopped, processo
 from proofmark.inference.engine.protocol import SOCKET
 from proofmark.launch.engine_container import PYTHON, REMOVED, EngineContainer, is_gone, removal, variables_text
 from proofmark.process.child import cause_of_death
+from proofmark.process.descriptors import is_ready
 from proofmark.process.lifetime import MARK, WITHIN
 from proofmark.wall.isolation import Isolation
 
@@ -117,7 +117,7 @@ class Contained:
 
     def _called(self, listener: socket.socket, client: subprocess.Popen[bytes]) -> socket.socket:
         """The connection from the container."""
-        while not select.select([listener], [], [], 0.2)[0]:
+        while not is_ready(listener.fileno(), 0.2):
             if (code := client.poll()) is not None:
                 raise StepError(f"the engine's container {_cause(code)} before it called; why is in worker.log")
         return listener.accept()[0]
@@ -143,7 +143,7 @@ class Contained:
 
     def _members(self) -> Iterator[int]:
         """Its tree; nobody's once its first process has ended, whose id may be another's by now."""
-        if self.socket.fileno() >= 0 and not select.select([self.life], [], [], 0)[0]:
+        if self.socket.fileno() >= 0 and not is_ready(self.life, 0.0):
             yield from _tree(self.pid)
 
     def tell(self, number: int) -> None:
@@ -167,7 +167,7 @@ class Contained:
             return
         self.tell(signal.SIGCONT)
         self.socket.close()
-        select.select([self.life], [], [], patience)
+        is_ready(self.life, patience)
         self._remove_container()
         os.close(self.life)
 
@@ -186,7 +186,7 @@ class Contained:
     def cause(self) -> str:
         """By the exit code that the engine hands on."""
         assert self._client is not None
-        if select.select([self.life], [], [], ENDING)[0]:
+        if is_ready(self.life, ENDING):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._client.wait(ENDING)
         code = self._client.poll()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import sys
@@ -14,6 +13,7 @@ from string import digits
 from typing import Protocol
 
 from proofmark.process.child import cause_of_death
+from proofmark.process.descriptors import is_ready
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
 from proofmark.process.warm.modules import start_module
@@ -111,14 +111,14 @@ class OwnGroup:
         self.socket.close()
         if self._process.stdin:
             self._process.stdin.close()
-        select.select([self.life], [], [], ENDING)
+        is_ready(self.life, ENDING)
         end_group(self._process)
         os.close(self.life)
         self.life = -1
 
     def cause(self) -> str:
         """By its exit code."""
-        select.select([self.life], [], [], ENDING)
+        is_ready(self.life, ENDING)
         end_group(self._process)
         return cause_of_death(self._process.returncode)
 
