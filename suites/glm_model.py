@@ -36,7 +36,6 @@ class _Attention(nn.Module):
         items, tokens, width = hidden.shape
         split = self.query_key_value(hidden).view(items, tokens, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        # by plain products: the flop counter does not know the CPU's fused attention
         scores = (query / math.sqrt(width // self.heads)) @ key.transpose(-1, -2) + mask
         mixed = self.attention_dropout(scores.softmax(-1).to(value.dtype)) @ value
         mixed = self.dense(mixed.transpose(1, 2).reshape(items, tokens, width))

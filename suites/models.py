@@ -165,8 +165,7 @@ def build_model(
 ) -> PreTrainedModel:
     """A model as the case's parameter `model` describes it, with the weights of `--weights` if given, to evaluate.
 
-    Attention is computed by plain matrix products: the flop counter does not know the CPU's fused
-    attention, and an exported file then holds operators that every compiler knows.
+    Attention is computed by plain matrix products: an exported file then holds operators that every compiler knows.
 
     Args:
         architecture: a model class of transformers.

@@ -225,6 +225,9 @@ def declared_and_counted(case: Case, config: EffectiveConfig, counted: float) ->
         StepError: they are too far apart; where to mend it.
     """
     for problem in wrong_flops(Flops(declared=config.flops, counted=counted), config.item):
+        if not counted:
+            kinds = "matrix products, convolutions, attention and recurrence"
+            raise StepError(f"{problem}; only {kinds} are counted, and the model of create_model has none")
         where = _place(numbers_of(type(case)), config.profile, "flops")
         raise StepError(f"{problem}; if the model is as it should be, write {counted:.4g} in {where}")
 

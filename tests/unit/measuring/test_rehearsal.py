@@ -361,6 +361,16 @@ def test_wrong_flops_are_told_with_their_place(
     assert rehearsed.counted() == [8.0], "the record has them all the same"
 
 
+def test_a_model_without_a_product_is_not_told_to_declare_none(rehearsed: Rehearsed) -> None:
+    class Scales(Net):
+        def create_model(self, config: Any) -> torch.nn.Module:
+            return nn.LayerNorm(2)
+
+    outcome = rehearsed.run(Scales(), flops=8.0)
+    assert outcome["reason"].startswith("the case declares 8 FLOPs per point, counted were 0")
+    assert outcome["reason"].endswith("and the model of create_model has none") and not rehearsed.trained
+
+
 @pytest.mark.parametrize("flops", [8.0 / 1.04, 8.0 * 1.04])
 def test_flops_within_the_tolerance(rehearsed: Rehearsed, flops: float) -> None:
     assert rehearsed.run(Net(), flops=flops)["status"] == "done"
