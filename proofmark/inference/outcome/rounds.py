@@ -30,6 +30,7 @@ def round_of(event: Event) -> Round:
         evaluation_seconds=event["evaluation_ns"] / 1e9,
         foo_seconds=event.get("foo_ns", 0) / 1e9,
         accuracy=event["accuracy"],
+        weight=event.get("weight"),
         started=event["started"],
         contention=Contention.model_validate(event["contention"]) if event.get("contention") else None,
     )

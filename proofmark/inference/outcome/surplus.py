@@ -21,24 +21,27 @@ DEVIATIONS = 4
 def surplus(record: RunRecord) -> list[str]:
     """Reasons why the measured target is better than the framework in float32 by more than chance explains.
 
-    Only for metrics from 0 to 1 that are means over samples: of other scales it is not known what one sample can gain.
+    Only for metrics from 0 to 1 that are means: of others it is not known what one sample can gain. A mean may be over
+    fewer things than there are samples, as recall is, or over more, which one sample decides together.
     """
-    items = record.dataset.items if record.dataset else None
-    if items is None:
+    items, measurement = record.dataset.items if record.dataset else None, record.measured()
+    weights = [each.weight for each in measurement.rounds] if measurement else []
+    known = [weight for weight in weights if weight is not None]
+    if items is None or not known or len(known) < len(weights):
         return []
     scores = (held_to(record, score) for score in record.accuracy.scores if score.target is not None)
-    return [reason for score in scores for reason in _beyond(record, score, items)]
+    return [reason for score in scores for reason in _beyond(record, score, min(items, *known))]
 
 
-def _beyond(record: RunRecord, score: Score, items: int) -> Iterator[str]:
+def _beyond(record: RunRecord, score: Score, count: float) -> Iterator[str]:
     name, found = ("engine", score.engine) if record.compiler else ("framework", score.framework)
     reference = score.framework_fp32
     if found is None or reference is None or not (0 <= found <= 1 and 0 <= reference <= 1):
         return
     gained = found - reference if score.better == "higher" else reference - found
-    allowed = (1 - record.policy.accuracy_ratio) * reference + DEVIATIONS * math.sqrt(FLIPS / max(1, items))
+    allowed = (1 - record.policy.accuracy_ratio) * reference + DEVIATIONS * math.sqrt(FLIPS / max(1, count))
     if gained > allowed:
         yield (
             f"{name} {score.metric} {found:.5f} is better than the fp32 framework's {reference:.5f} by more than"
-            f" rounding makes of {items} samples ({allowed:.5f}): it knows what it is scored by"
+            f" rounding makes of a mean over {count:,.6g} ({allowed:.5f}): it knows what it is scored by"
         )

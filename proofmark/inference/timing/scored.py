@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from contextlib import suppress
@@ -97,6 +98,11 @@ class RoundMetric:
         for number in range(len(self._passes)):
             self._value_of(number)
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}
+
+    def weight(self, passes: int) -> float | None:
+        """Over how much the metric is a mean, in one of so many passes; None where it is no mean."""
+        mean = self.counted.mean
+        return mean.weight / passes if mean is not None and math.isfinite(mean.weight) else None
 
     def _value_of(self, number: int) -> None:
         if number not in self._values:

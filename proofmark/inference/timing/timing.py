@@ -7,7 +7,6 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -136,7 +135,7 @@ class Timing:
             self._settle(mixed, result, metric)
         a_pass = len(self._bench.loader) / len(result.batch_ns)
         self.fastest = min(self.fastest, result.core_ns / 1e9 * a_pass)
-        return self._log(number, result, contention, metric.values())
+        return self._log(number, result, contention, metric)
 
     def time_alone(self) -> None:
         """The core with nothing loaded beside it: what the timed rounds have lost to the loader, if anything was."""
@@ -245,11 +244,9 @@ class Timing:
         if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
             bench.accuse(self._name, f"{fault} in timed round {number}; {FOO_TIME_EXPECTED}")
 
-    def _log(
-        self, number: int, result: TimedRound, contention: Contention, values: Mapping[str, float | None]
-    ) -> Round:
+    def _log(self, number: int, result: TimedRound, contention: Contention, metric: RoundMetric) -> Round:
         bench = self._bench
-        (_, bench.accuracy), *others = values.items()
+        (_, bench.accuracy), *others = metric.values().items()
         fields = {
             "started": result.started,
             "items": result.items,
@@ -260,6 +257,7 @@ class Timing:
             "batch_ns": result.batch_ns,
             "evaluation_ns": result.score.evaluation_ns,
             "accuracy": bench.accuracy,
+            "weight": metric.weight(result.passes),
             **({"others": dict(others)} if others else {}),
             "contention": contention.model_dump(),
             "foo_ns": 0 if result.foo_outside else round(result.foo_seconds * 1e9),

@@ -97,6 +97,7 @@ def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
     for event in rounds:
         assert sum(event["batch_ns"]) >= 0.1e9
         assert event["items"] == 40 * event["passes"] and len(event["batch_ns"]) == 10 * event["passes"]
+        assert event["weight"] == 40
     assert all(event["seconds"] >= 0.1 for event in case.events("loader"))
 
 
