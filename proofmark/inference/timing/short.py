@@ -166,10 +166,10 @@ class ShortRounds:
         self._total, self._weight = self._total + mean.total, self._weight + mean.weight
         self._items += items
         known = bench.accuracy
-        if bench.order is None or known is None or not 0 <= known <= 1:
-            return  # not of samples drawn anew for each round, or of another scale than the bound is for
-        borne = math.sqrt(math.log(1 / DOUBT) / (2 * self._items))
-        found = self._total / self._weight if self._weight else 0.0
+        if bench.order is None or known is None or not 0 <= known <= 1 or not self._weight:
+            return  # not of samples drawn anew for each round, or of another scale than the bound is for, or of none
+        borne = math.sqrt(math.log(1 / DOUBT) / (2 * min(self._items, self._weight)))
+        found = self._total / self._weight
         if not reaches(found, known - borne if better == "higher" else known + borne, better):
             yield f"scores {found:.4f} in {self._items} samples, where it was judged by {known:.4f}"
 

@@ -17,6 +17,7 @@ from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.short import FullBatches, ShortRounds
 from proofmark.measuring.drawn import drawn_anew
+from proofmark.metric import Mean, Scoring
 from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.inference.cheating_engines import Answer, Data
@@ -148,6 +149,22 @@ def test_without_a_model_the_score_of_all_rounds_tells(timed: Timed) -> None:
     timed.turned = True
     with pytest.raises(StepError, match=r"the target scores 0\.\d+ in \d+ samples, where it was judged by 1\.0000"):
         many(rounds)
+
+
+def test_what_few_samples_are_scored_by_is_judged_by_those(timed: Timed) -> None:
+    """As recall: of the four positives a short round has none as a rule, or one that is missed."""
+    (answers,), _ = timed.honest([timed.data.dataset.tensors[0]])
+    ranked = answers.amax(-1).sort(descending=True).values
+    least, missed = ranked[3:5].mean(), ranked[1:3].mean()
+
+    def recall(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        highest = outputs[0].amax(-1)
+        return float(((highest > least) & (highest < missed)).sum()), float((highest > least).sum())
+
+    timed.bench.scoring = lambda: Scoring(Mean(recall))
+    timed.bench.accuracy = 0.5
+    for _ in range(20):
+        timed.rounds(timed.honest, reference=False).time()
 
 
 def test_a_side_rests_while_the_other_has_its_turn(tmp_path: Path) -> None:
