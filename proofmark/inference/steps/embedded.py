@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,17 @@ Progress = Callable[..., None]
 
 _NEVER = 1 << 62
 
+NOT_TRAINED_BY = frozenset({"target", "metrics", "flops", "warmup", "published"})
+"""Parameters by which a run is measured and judged. Of what makes weights only the metric gets to see them, so they
+make nothing stale."""
+
 
 class ForInference(TrainingCase):
     """An inference case as one to train: its `train` split, its model, its loss and its metric."""
 
-    def __init__(self, case: InferenceCase) -> None:
-        self._case = case
+    def __init__(self, case: InferenceCase, config: EffectiveConfig) -> None:
+        """`config` is the whole of it, which training does not see."""
+        self._case, self._config = case, config
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """What the case's loader of the split loads from."""
@@ -43,8 +49,8 @@ class ForInference(TrainingCase):
         return self._case.create_model(config)
 
     def metric(self, config: EffectiveConfig) -> Metric:
-        """The case's."""
-        return self._case.metric(config)
+        """The case's, which may be made from what the values are called."""
+        return self._case.metric(self._config)
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """The case's."""
@@ -82,6 +88,12 @@ class LoadedData:
         return batch
 
 
+def seen_by_training(config: EffectiveConfig) -> EffectiveConfig:
+    """A configuration without the parameters that make no weights."""
+    seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
+    return replace(config, parameters=seen)
+
+
 def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Progress) -> Path:
     """Train a case's model by its recipe, in this process, on its processor; the weights' file, in `directory`.
 
@@ -97,11 +109,11 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 
-    settings = _training_config(config, recipe)
+    settings = _training_config(seen_by_training(config), recipe)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
     log, heartbeat = _ProgressLog(directory / LOG_FILE, progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
-    inner = ForInference(case)
+    inner = ForInference(case, config)
     data = Data.of(inner, settings, seed=config.seed)
     trainer = Trainer(inner, data, settings, spec, Processor(), place, log, heartbeat)
     trainer.run()

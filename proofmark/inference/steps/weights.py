@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from proofmark.affected.imports import sources
 from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.recipe import Recipe
-from proofmark.inference.steps.embedded import train
+from proofmark.inference.steps.embedded import seen_by_training, train
 from proofmark.literal import short
 from proofmark.measuring.rehearsal import checked_data, checked_dataset
 from proofmark.process.scratch.own_directory import remove
@@ -51,9 +50,6 @@ TRAINED_BY = (
 )
 """Modules whose change makes other weights."""
 
-NOT_TRAINED_BY = frozenset({"target", "metrics", "flops", "warmup", "published"})
-"""Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
-
 
 def embedded_weights(
     case: InferenceCase,
@@ -78,13 +74,11 @@ def embedded_weights(
         where = f"{short(numbers_of(type(case)))}: profiles.{config.profile}.parameters.training"
         shape = "{epochs: 30, batch_size: 64, learning_rate: 1.0e-2}"
         raise StepError(f"{where}: missing, so there are no weights; expected a recipe such as {shape}, or --weights")
-    seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
-    config = replace(config, parameters=seen)
     entry = cached_weights(config).with_suffix("")
     with _locked(entry.with_suffix(".lock")) as unwritable:
         with ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_read, entry)
-            key = _key(case, config)
+            key = _key(case, seen_by_training(config))
         own = _own_key(Path(config.host.cache_dir), entry, unwritable)
         manifest, content, digest = reading.result()
         wrong = _wrong(entry, manifest, digest, key, own)

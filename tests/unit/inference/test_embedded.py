@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps.embedded import train
+from proofmark.metric import Metric
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.automl.net import Breaks, Convolves, Net, Points
 
@@ -48,6 +49,23 @@ def test_images_in_another_memory_layout(tmp_path: Path) -> None:
 def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no loss today"):
         trained(tmp_path / "one", Breaks())
+
+
+def test_a_metric_sees_by_which_values_the_case_is_judged(tmp_path: Path) -> None:
+    """Training sees none of it, a metric that is made from the YAML's names does."""
+
+    class Named(Net):
+        def metric(self, config: Any) -> Metric:
+            assert list(config.metrics) == ["top1"] and config.target == 0.9
+            return super().metric(config)
+
+        def create_model(self, config: Any) -> torch.nn.Module:
+            assert "metrics" not in config.parameters
+            return super().create_model(config)
+
+    parameters = {"training": GOOD, "seed": 0, "metric": "top1", "target": 0.9, "metrics": {"top1": {"target": 0.9}}}
+    config = EffectiveConfig("inference", "net", "embedded", "acme", parameters, {"batch_size": 8, "num_workers": 0})
+    assert train(Named(), config, Recipe.model_validate(GOOD), tmp_path, lambda **_: None).is_file()
 
 
 @pytest.mark.parametrize(

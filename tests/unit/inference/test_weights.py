@@ -18,6 +18,7 @@ from proofmark.affected.imports import imports_of
 from proofmark.errors import StepError
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps import weights
+from proofmark.inference.steps.embedded import seen_by_training
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import KEY, OwnKey
@@ -61,9 +62,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
 
 def quickly(case: Net, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Any) -> Path:
     """In place of a training in a process of its own: weights that follow from recipe and data."""
-    case.build_dataloader(config, "train")
+    seen = seen_by_training(config)
+    case.build_dataloader(seen, "train")
     torch.manual_seed(recipe.epochs)
-    save_file(case.create_model(config).state_dict(), directory / "weights.safetensors")
+    save_file(case.create_model(seen).state_dict(), directory / "weights.safetensors")
     return directory / "weights.safetensors"
 
 
