@@ -130,6 +130,27 @@ def test_an_installed_one_of_the_same_name_is_refused(house: House) -> None:
     one_line_answer(house.run(suite="inference"), "suite 'made_up' is defined more than once", "suites.made_up")
 
 
+def test_an_installed_one_runs_beside_a_vendors_files_for_the_houses(house: House) -> None:
+    """Its package may have another name than it, and lie anywhere: a vendor's files for its cases count, and for the
+    house's, which were not asked for; one for no case is still seen."""
+    package, site = house.root / "acme_primes", house.root / "acme_primes-1.0.dist-info"
+    shutil.copytree(SUITE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in package.glob("*.py"):
+        path.write_text(path.read_text().replace("suites.made_up", "acme_primes"))
+    site.mkdir()
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: acme_primes\nVersion: 1.0\n")
+    (site / "entry_points.txt").write_text(f"[proofmark.suites]\n{NAME} = acme_primes\n")
+    house.vendor_yaml().write_text("batch_size: 10\n")
+    own = house.root / "vendors/fake/configs" / NAME
+    own.mkdir()
+    (own / "hundred.yaml").write_text("")
+    ran = house.run("--pyargs", "acme_primes", "-k", "hundred")
+    assert ran.code == 0 and "PASS  made_up/hundred" in ran.output, ran.output
+    (own / "hundreds.yaml").write_text("")
+    ran = house.run("--pyargs", "acme_primes", "-k", "hundred")
+    one_line_answer(ran, "made_up/hundreds.yaml", "did you mean 'made_up/hundred.yaml'?")
+
+
 def test_a_case_of_another_suite_is_refused(house: House) -> None:
     contract = furnish(house).root / "suites" / NAME / "contract.py"
     contract.write_text(contract.read_text().replace('= "made_up"', '= "made_down"'))
