@@ -124,6 +124,10 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
             "suites/inference/test_mlp.py: has no case: a class Test... that inherits the contract",
         ),
         (
+            "from suites.inference.test_tiny import TestTiny\n",
+            "suites/inference/test_mlp.py: has no case: a class Test... that inherits the contract",
+        ),
+        (
             "from suites.inference.contract import InferenceContract\n\n\nclass TestMlp(InferenceContract): ...\n",
             "suites/inference/test_mlp.py: TestMlp: does not define build_dataloader, create_model, which",
         ),
@@ -134,7 +138,7 @@ def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> N
             "suites/inference/test_mlp.py: TestMlp: does not define build_dataloader, which",
         ),
     ],
-    ids=["syntax", "import", "within a library", "exit", "null", "no case", "abstract", "beside a draft"],
+    ids=["syntax", "import", "within a library", "exit", "null", "no case", "imported", "abstract", "beside a draft"],
 )
 @pytest.mark.parametrize("options", [["-k", "mlp"], ["-n1"]], ids=" ".join)
 def test_a_case_module_that_cannot_be_imported_or_has_no_case(
@@ -144,6 +148,15 @@ def test_a_case_module_that_cannot_be_imported_or_has_no_case(
     ran = house.run(*options)
     one_line_answer(ran, expected)
     assert "WARNING" not in ran.output and "Traceback" not in ran.output and not ran.results.exists()
+
+
+def test_a_case_that_inherits_another_does_not_run_that_one_too(house: House) -> None:
+    house.add_case("second")
+    text = "from suites.inference.test_tiny import TestTiny\n\n\nclass TestSecond(TestTiny):\n    pass\n"
+    house.case_yaml.with_name("test_second.py").write_text(text)
+    ran = house.run("--collect-only", "-q")
+    found = {line.rpartition("::")[0] for line in ran.output.splitlines() if "::" in line}
+    assert found == {"suites/inference/test_second.py::TestSecond", "suites/inference/test_tiny.py::TestTiny"}
 
 
 @pytest.mark.parametrize("options", [(), ("-n1",)], ids=" ".join)
