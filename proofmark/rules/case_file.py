@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -25,7 +25,9 @@ from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
 from proofmark.names import hint, meant
 from proofmark.rules.aims import JudgedBy
+from proofmark.rules.config import OWN_NAMES
 from proofmark.rules.guide import Guide
+from proofmark.rules.legality import forbidden_name
 from proofmark.rules.published import Published
 from proofmark.rules.yaml.arithmetic import parse_product
 from proofmark.rules.yaml.strict import load_mapping, number_of
@@ -223,6 +225,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
     parameters = _parameters(layers, kind, problems)
     for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
         problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
+    problems += _misnamed(layers)
     if problems or parameters is None:
         raise ConfigurationError(problems)
     return CaseFile(
@@ -273,7 +276,7 @@ def _settings(layers: list[_Placed], problems: list[Problem]) -> dict[str, Setti
         for key, value in layer.configurations.items():
             place = f"{within}configurations.{key}"
             try:
-                if isinstance(value, Mapping) and "type" in value:
+                if _declares(value):
                     settings[key] = Setting.model_validate(value)
                 elif key not in settings:
                     what = f"is not declared{hint(str(key), settings)}; a new one is given as {{type: ..., value: ...}}"
@@ -283,6 +286,22 @@ def _settings(layers: list[_Placed], problems: list[Problem]) -> dict[str, Setti
             except ValidationError as error:
                 problems += problems_of(error, str(path), place, Setting)
     return settings
+
+
+def _misnamed(layers: list[_Placed]) -> Iterator[Problem]:
+    """Parameters that an attribute of the configuration hides, and configurations that nobody could override."""
+    for path, within, layer in layers:
+        for key in layer.parameters:
+            if key in OWN_NAMES:
+                what = f"is a name that the configuration has itself (config.{key}); choose another"
+                yield Problem(str(path), f"{within}parameters.{key}", what)
+        for key, value in layer.configurations.items():
+            if _declares(value) and (why := forbidden_name(key)):
+                yield Problem(str(path), f"{within}configurations.{key}", f"may not be declared: it {why}")
+
+
+def _declares(value: Any) -> bool:
+    return isinstance(value, Mapping) and "type" in value
 
 
 def _parameters(layers: list[_Placed], kind: type[Parameters], problems: list[Problem]) -> Parameters | None:

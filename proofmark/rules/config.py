@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -152,6 +152,10 @@ class EffectiveConfig(Mapping[str, Any]):
                 "host": HostSettings(**values["host"]),
             }
         )
+
+
+OWN_NAMES = frozenset(dir(EffectiveConfig)) | {each.name for each in fields(EffectiveConfig)}
+"""Attributes of a configuration, by which no parameter of their name can be found."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,8 @@ RESERVED = {
     "perf_dir": "nothing uses it here",
     **dict.fromkeys(("metrics", "better"), "what a case is judged by is its own"),
 } | dict.fromkeys(
-    "parameters configurations overrides hash as_dict from_dict keys items values get".split(), "choose another name"
+    "parameters configurations overrides hash as_dict from_dict keys items values get source".split(),
+    "choose another name",
 )
 """Names that the referee itself gives a meaning, each with what to do instead."""
 
@@ -153,13 +154,19 @@ def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | Non
     asked = f"(asked for {literal(value)})"
     if key in parameters:
         return f"is a parameter of the task ({literal(parameters[key])}) and may not be overridden {asked}"
+    why = forbidden_name(key)
+    return f"{why} {asked}" if why else None
+
+
+def forbidden_name(key: str) -> str | None:
+    """Why nothing of this name is ever overridden, whatever a case declares; None where it may be."""
     if key in HOST_SETTINGS:
-        return f"is a host setting; give it in the host file {asked}"
+        return "is a host setting; give it in the host file"
     if key in RESERVED:
-        return f"is a reserved name; {RESERVED[key]} {asked}"
+        return f"is a reserved name; {RESERVED[key]}"
     words = key.lower().split("_")
     if "target" in words or "seed" in words:
-        return f"names a target or a seed, which may not be overridden {asked}"
+        return "names a target or a seed, which may not be overridden"
     return None
 
 

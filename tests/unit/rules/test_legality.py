@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from proofmark.errors import MOST
 from proofmark.literal import literal
 from proofmark.rules.case_file import CaseFile, Parameters, Setting
-from proofmark.rules.config import EffectiveConfig, Resolution, resolve
+from proofmark.rules.config import OWN_NAMES, EffectiveConfig, Resolution, resolve
 from proofmark.rules.legality import HOST_SETTINGS, RESERVED, OverrideLayer, hold_against
 
 FILE, COMMAND_LINE = "vendors/acme/configs/inference/net.yaml", "--set"
@@ -388,8 +388,12 @@ def test_the_names_that_nobody_may_set_are_these() -> None:
         **dict.fromkeys(("metrics", "better"), "what a case is judged by is its own"),
         "perf_dir": "nothing uses it here",
         **dict.fromkeys(("parameters", "configurations", "overrides", "hash", "as_dict"), "choose another name"),
-        **dict.fromkeys(("from_dict", "keys", "items", "values", "get"), "choose another name"),
+        **dict.fromkeys(("from_dict", "keys", "items", "values", "get", "source"), "choose another name"),
     } == RESERVED
+
+
+def test_no_override_takes_an_attribute_of_the_configuration() -> None:
+    assert {name for name in OWN_NAMES if not name.startswith("_")} <= RESERVED.keys()
 
 
 def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:

@@ -284,6 +284,14 @@ class TestCaseFile:
             (("batch_size: 4", "batchsize: 4"), "configurations.batchsize", "not declared; did you mean 'batch_size'?"),
             (("embedded:", "small:"), "profiles", "no profile 'embedded'"),
             (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
+            (("item: image", "item: image, items: 3"), "parameters.items", "is a name that the configuration has"),
+            (("target: 0.9", "target: 0.9, source: de"), "profiles.embedded.parameters.source", "choose another"),
+            (("batch_size: 4", "values: {type: int, value: 3}"), "configurations.values", "is a reserved name"),
+            (
+                ("batch_size: 4", "target_length: {type: int, value: 3}"),
+                "configurations.target_length",
+                "may not be declared: it names a target or a seed, which may not be overridden",
+            ),
         ],
     )
     def test_refused_by_file_and_key(self, tmp_path: Path, change: tuple[str, str], key: str, expected: str) -> None:
