@@ -223,7 +223,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
     settings = _settings(layers, problems)
     others = [_settings([*shared, _Placed(path, "", each)], []) for each in case.profiles.values() if each != chosen]
     parameters = _parameters(layers, kind, problems)
-    for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
+    for key in sorted(set(settings) & {*kind.model_fields, *(key for each in layers for key in each.layer.parameters)}):
         problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
     problems += _misnamed(layers)
     if problems or parameters is None:

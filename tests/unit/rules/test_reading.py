@@ -284,6 +284,8 @@ class TestCaseFile:
             (("batch_size: 4", "batchsize: 4"), "configurations.batchsize", "not declared; did you mean 'batch_size'?"),
             (("embedded:", "small:"), "profiles", "no profile 'embedded'"),
             (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
+            (("batch_size: 4", "warmup: {type: int, value: 3}"), "warmup", "both a parameter and a configuration"),
+            (("batch_size: 4", "max_noise: {type: float, value: 3}"), "max_noise", "both a parameter and"),
             (("item: image", "item: image, items: 3"), "parameters.items", "is a name that the configuration has"),
             (("target: 0.9", "target: 0.9, source: de"), "profiles.embedded.parameters.source", "choose another"),
             (("batch_size: 4", "values: {type: int, value: 3}"), "configurations.values", "is a reserved name"),
