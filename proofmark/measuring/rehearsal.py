@@ -82,21 +82,11 @@ def first_batch(loader: Loader) -> Batch:
     Raises:
         StepError: there is nothing in it, or it is no batch, or the second is unlike it.
     """
-    import torch
-
     batches = iter(loader)
     batch = next(batches, None)
     if batch is None:
         raise StepError("build_dataloader: the data set is empty; expected one sample at least")
-    if not (isinstance(batch, tuple | list) and len(batch) == 2):
-        raise StepError(f"build_dataloader: a batch is {description(batch)}; expected (inputs, targets)")
-    inputs, targets = batch
-    if not (isinstance(inputs, tuple | list) and inputs and all(type(each) is torch.Tensor for each in inputs)):
-        raise StepError(
-            f"build_dataloader: inputs are {description(inputs)}; expected a list of tensors, one per argument"
-        )
-    if not isinstance(targets, torch.Tensor):
-        raise StepError(f"build_dataloader: targets are {description(targets)}; expected a tensor")
+    inputs, targets = checked_batch(batch, "build_dataloader")
     rows = {each.shape[0] if each.dim() else None for each in (*inputs, targets)}
     if len(rows) > 1 or rows & {0, None}:
         raise StepError(
@@ -104,6 +94,24 @@ def first_batch(loader: Loader) -> Batch:
             "expected the batch as the first dimension of all"
         )
     next(alike(batches, inputs), None)
+    return inputs, targets
+
+
+def checked_batch(batch: object, maker: str) -> Batch:
+    """What a case's method yields, if it can be a batch.
+
+    Raises:
+        StepError: it is no inputs with their targets.
+    """
+    import torch
+
+    if not (isinstance(batch, tuple | list) and len(batch) == 2):
+        raise StepError(f"{maker}: a batch is {description(batch)}; expected (inputs, targets)")
+    inputs, targets = batch
+    if not (isinstance(inputs, tuple | list) and inputs and all(type(each) is torch.Tensor for each in inputs)):
+        raise StepError(f"{maker}: inputs are {description(inputs)}; expected a list of tensors, one per argument")
+    if not isinstance(targets, torch.Tensor):
+        raise StepError(f"{maker}: targets are {description(targets)}; expected a tensor")
     return list(inputs), targets
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from proofmark.errors import StepError, named
-from proofmark.measuring.rehearsal import checked_data, checked_dataset
+from proofmark.measuring.rehearsal import checked_batch, checked_data, checked_dataset
 from proofmark.process.shared_memory.from_workers import share
 from proofmark.training.feeding.batches import GlobalBatches, Share
 
@@ -225,7 +225,7 @@ class _AtEpoch:
             batch = self._dataset.__getitems__(indices)
             if isinstance(batch, StepError):
                 return batch
-            inputs, targets = batch
+            inputs, targets = checked_batch(batch, "build_dataset")
             # what requires a gradient can't leave a worker, and its loader would wait for ever
             inputs, targets = [each.detach() for each in inputs], targets.detach()
             share([*inputs, targets])

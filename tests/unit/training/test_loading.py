@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig
@@ -48,6 +49,35 @@ def test_what_a_data_set_says_of_its_failure_is_heard(data: Sequences, said: str
     with pytest.raises(StepError) as raised:
         list(RankLoader(data, workers).load([[0, 1]]))
     assert str(raised.value) == said
+
+
+class Batched(Sequences):
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return self._batch
+
+
+ONES = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    "batch, said",
+    [
+        ({"input_ids": ONES, "labels": ONES}, "a batch is a dict; expected (inputs, targets)"),
+        (([ONES], ONES, ONES), "a batch is a tuple of 3 "),
+        (({"input_ids": ONES}, ONES), "inputs are a dict; expected a list of tensors, one per argument"),
+        ((ONES, ONES), "inputs are a tensor (2, 3); expected a list of tensors, one per argument"),
+        (([ONES], [1, 2]), "targets are a list of 2 (an int, an int); expected a tensor"),
+    ],
+    ids=["dict", "three", "inputs by name", "one input", "targets"],
+)
+def test_what_is_no_batch_is_told_of_its_method(batch: Any, said: str, workers: int) -> None:
+    with pytest.raises(StepError) as raised:
+        list(RankLoader(Batched(batch), workers).load([[0, 1]]))
+    assert str(raised.value).startswith(f"build_dataset: {said}")
 
 
 class Nameless(Sequences):
