@@ -168,6 +168,17 @@ def test_a_test_that_is_named_by_its_id_is_not_merely_missing(house: House, opti
     one_line_answer(ran, "suites/inference/test_mlp.py:1: cannot be imported: SyntaxError: invalid syntax")
 
 
+def test_what_a_cases_own_look_at_folders_raises_is_told_with_its_place(house: House) -> None:
+    module = house.case_yaml.with_name("test_tiny.py")
+    text = module.read_text() + "\n\nTestTiny.host_problems = classmethod(lambda cls, config: [config.classses])\n"
+    module.write_text(text)
+    line = len(text.splitlines())
+    expected = f"suites/inference/test_tiny.py:{line}: host_problems: AttributeError: case tiny has no parameter or"
+    one_line_answer(house.run(), expected, "'classses'")
+    module.write_text(text.replace("[config.classses]", "None"))
+    one_line_answer(house.run(), "suites/inference/test_tiny.py: host_problems: TypeError: 'NoneType' object is not")
+
+
 def test_a_helper_of_a_case_that_cannot_be_imported_is_the_place(house: House) -> None:
     house.case_yaml.with_name("layers.py").write_text("\nWIDTH = 1 / 0\n")
     house.case_yaml.with_name("test_mlp.py").write_text("from suites.inference import layers\n")
