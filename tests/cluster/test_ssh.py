@@ -196,6 +196,14 @@ def test_a_host_with_another_torch_and_one_that_cannot_be_reached(campus: Campus
     one_line_table(campus.run("--preflight-only"), f"cannot reach {campus.hosts.hosts[0].name}, port ")
 
 
+def test_hosts_of_too_few_devices_for_a_selected_scale(campus: Campus) -> None:
+    with (campus.house.root / "vendors/cpu/__init__.py").open("a") as stream:
+        stream.write('\n\nCpu.torch_device = lambda self: "meta"\n')
+    assert campus.run("--preflight-only").code == 0
+    ran = campus.run("--preflight-only", scale="2x9")
+    one_line_table(ran, "of 2 hosts 2 are not ready", "scale 2x9 needs 9 devices of one chip, it has 1")
+
+
 def test_a_disk_that_fills_up_is_named(campus: Campus) -> None:
     campus.on(1, "mount", "-t", "tmpfs", "-o", "size=1100m", "tmpfs", str(campus.work))
     session = campus.start("--hang-timeout", "60", trouble="tiny.pause=0.1, tiny.rank1.step20=held")

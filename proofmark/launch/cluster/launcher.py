@@ -14,13 +14,14 @@ from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import Tell
-from proofmark.launch.cluster.preflight import HostReport, ready
+from proofmark.launch.cluster.preflight import HostReport, demand, ready
 from proofmark.launch.cluster.readying import free_port, make_ready
 from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
 from proofmark.process.lifetime import MARK
+from proofmark.rules.scale import Scale
 
 PATIENCE = 20.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
@@ -47,9 +48,10 @@ class ClusterLauncher:
             job.node_directory(node)
         return ClusterHandle(self._setup, self._controller, job)
 
-    def examine(self, count: int, tell: Tell) -> list[HostReport]:
-        """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        return self._controller.wait_for(_examine(self._setup, self._controller, count, tell))
+    def examine(self, count: int, tell: Tell, scales: Sequence[Scale] = ()) -> list[HostReport]:
+        """Connect to `count` hosts, send what they lack, and ask whether they are what runs at some scales need.
+        Nothing is started."""
+        return self._controller.wait_for(_examine(self._setup, self._controller, count, tell, scales))
 
 
 class ClusterHandle(Handle):
@@ -284,11 +286,14 @@ class ClusterHandle(Handle):
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 
-async def _examine(setup: HostSetup, controller: Controller, count: int, tell: Tell) -> list[HostReport]:
+async def _examine(
+    setup: HostSetup, controller: Controller, count: int, tell: Tell, scales: Sequence[Scale]
+) -> list[HostReport]:
     links, looked = list[HostLink](), False
     try:
         links = await controller.links(setup, await setup.nodes.take(count, tell), None)
         await make_ready(setup, links, tell)
+        demand([link.report for link in links], scales, setup.described)
         looked = True
     finally:
         well = [looked and not link.report.problems for link in links]

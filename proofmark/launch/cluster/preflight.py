@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.plain_json import first_of
 from proofmark.process.wall_clock import now
+from proofmark.rules.scale import Scale
 
 MOST_SKEW = 0.5
 """Seconds that a host's clock may differ from this one's."""
@@ -132,6 +135,16 @@ def compare(reports: Sequence[HostReport]) -> None:
         if "chip" in facts and "chip" in first.facts and facts["chip"] != first.facts["chip"]:
             chips = [each["chip"]["name"] for each in (facts, first.facts)]
             other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")
+
+
+def demand(reports: Sequence[HostReport], scales: Sequence[Scale], described: DescribeRequest) -> None:
+    """Note what hosts lack for a session's scales. A vendor may offer some for other chips: those count where none is
+    for the host's own."""
+    for report in reports:
+        theirs = [scale for scale in scales if scale.nnodes > report.node]
+        if theirs and "chip" in report.facts:
+            fitting = [scale for scale in theirs if scale.is_for(report.facts["chip"]["name"])]
+            report.problems += described.lacking(max(fitting or theirs, key=attrgetter("nproc")), report.facts)
 
 
 def ready(ready: int, of: int) -> str:

@@ -47,9 +47,13 @@ class DescribeRequest:
 
     def problems(self, facts: dict[str, Any]) -> list[str]:
         """Why a host, as it is described, does not do for the scale."""
-        found, wanted = list(facts["busy"]), self.scale
-        if wanted and not wanted.is_for(facts["chip"]["name"]):
+        return [*facts["busy"], *(self.lacking(self.scale, facts) if self.scale else [])]
+
+    def lacking(self, wanted: Scale, facts: dict[str, Any]) -> list[str]:
+        """What a host, as it is described, lacks for a scale."""
+        found = []
+        if not wanted.is_for(facts["chip"]["name"]):
             found.append(f"scale {wanted} is for another chip than its {facts['chip']['name']}")
-        if wanted and self.devices and facts["devices"] < wanted.nproc:
+        if self.devices and facts["devices"] < wanted.nproc:
             found.append(f"scale {wanted} needs {wanted.nproc} devices of one chip, it has {facts['devices']}")
         return found

@@ -22,7 +22,7 @@ from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import HostSetup
 from proofmark.launch.cluster.node import Here, Node
 from proofmark.launch.cluster.node_logs import NodeLogs
-from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, demand, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
 from proofmark.launch.cluster.program import far_end as started_with
 from proofmark.launch.cluster.readying import _describe, _meet, free_port
@@ -310,6 +310,23 @@ def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], 
     host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
     assert DescribeRequest("x", "fp32", "", Scale.parse(scale), True).problems(host) == [expected]
     assert DescribeRequest("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+
+
+@pytest.mark.parametrize(
+    "scales, expected",
+    [
+        ("1x8 2x7", []),
+        ("1x1 2x7 2x8", ["scale 2x8 needs 8 devices of one chip, it has 7"]),
+        ("2x1 A100x2x8", []),
+        ("A100x2x1", ["scale A100x2x1 is for another chip than its H100 80GB"]),
+    ],
+)
+def test_the_scales_of_a_session_are_demanded_of_hosts_that_they_take(scales: str, expected: list[str]) -> None:
+    """Those for other chips are not, where some are for the hosts' own: a vendor offers them for all of its chips."""
+    both = reports(chip={"name": "H100 80GB"}, devices=7)
+    both[0].facts |= {"chip": {"name": "H100 80GB"}, "devices": 8}
+    demand(both, [Scale.parse(scale) for scale in scales.split()], DescribeRequest("x", "fp32", "", None, True))
+    assert both[1].problems == expected
 
 
 def test_what_is_asked_of_a_host_is_whole_in_a_ticket(tmp_path: Path) -> None:
