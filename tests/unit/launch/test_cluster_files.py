@@ -322,6 +322,16 @@ def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
         asyncio.run(all_there(far, [*lacking, str(tmp_path)]))
 
 
+def test_what_a_login_prints_is_no_answer(tmp_path: Path) -> None:
+    greeting = 'echo Welcome; printf "to the cluster "; eval "$1"'
+    far = asked(Node("far", "far", ("/bin/sh", "-c", greeting, "sh"), through_shell=True))
+    asyncio.run(all_there(far, [str(tmp_path)]))
+    asyncio.run(without_disks(far, [str(tmp_path)]))
+    asks_nothing = asked(Node("far", "far", ("/bin/echo", "This account is closed"), through_shell=True))
+    with pytest.raises(HostError, match="looking at what is mounted: something other than Proofmark answered"):
+        asyncio.run(all_there(asks_nothing, []))
+
+
 @pytest.mark.parametrize("times, runs", [(2, True), (9, False)])
 def test_a_command_that_a_jump_host_turns_away_is_tried_again(
     times: int, runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

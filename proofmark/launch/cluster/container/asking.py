@@ -7,7 +7,7 @@ import contextlib
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Sequence
 
-from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.connection import NO_FAR_END, HostError
 from proofmark.launch.cluster.local_process import LocalProcess
 from proofmark.launch.cluster.node import Node, may_try_again
 
@@ -38,6 +38,9 @@ async def all_there(ask: Ask, paths: Sequence[str]) -> None:
 MOST = 1 << 20
 """Bytes that a command may print: what runs may be an image's."""
 
+BEGINS = b"proofmark-asks\n"
+"""Printed before a command's own output: what comes earlier is a login's, which may print as it pleases."""
+
 SSHS_OWN = 255
 """The exit code of an ssh that ran nothing."""
 
@@ -58,12 +61,13 @@ async def run_on(
     """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
 
     Raises:
-        HostError: it can't be run, fails, takes too long, or prints without end.
+        HostError: it can't be run, fails, takes too long, or prints without end; or something else was run.
     """
+    marked = node.command(["sh", "-c", f'echo {BEGINS.decode().strip()}; exec "$@"', "sh", *command])
     try:
-        ran = await LocalProcess.start(node.command(command), stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        ran = await LocalProcess.start(marked, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     except OSError as error:
-        raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
+        raise HostError(f"{what}: {marked[0]}: {error.strerror}") from None
     try:
         output, errors = await asyncio.wait_for(_said(ran, given), timeout or patience)
     except asyncio.LimitOverrunError:
@@ -81,7 +85,10 @@ async def run_on(
         line = "".join(letter if letter.isprintable() else "?" for letter in last_line[0])
         missing = ran.returncode in (126, 127, SSHS_OWN)  # the first two are the shell's
         raise (HostError if missing else Refused)(f"{what}: {line}")
-    return output.decode("utf-8", "replace")
+    _, begins, own = output.partition(BEGINS)
+    if not begins:
+        raise HostError(f"{what}: {NO_FAR_END}")
+    return own.decode("utf-8", "replace")
 
 
 async def _said(ran: LocalProcess, given: bytes) -> tuple[bytes, bytes]:
