@@ -256,7 +256,20 @@ def rebooted(campus: Campus) -> None:
     campus.hosts.delete(1)
 
 
-@pytest.mark.parametrize("trouble, expected", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
+def killed_agent(campus: Campus) -> None:
+    (agent,) = [each for each in campus.hosts.processes(1) if name_of(each) == "pt_elastic"]
+    agent.kill()
+
+
+@pytest.mark.parametrize(
+    "trouble, expected",
+    [
+        (killed_sshd, ""),
+        (cut_link, "stopped answering"),
+        (rebooted, ""),
+        (killed_agent, "its agent died of signal 9 (SIGKILL)"),
+    ],
+)
 def test_a_host_that_goes_is_named(campus: Campus, trouble: object, expected: str) -> None:
     assert callable(trouble)
     session = campus.start("--hang-timeout", "80", trouble=MIDWAY + "sleep", silence_timeout=20)

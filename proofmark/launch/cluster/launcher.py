@@ -20,6 +20,7 @@ from proofmark.launch.cluster.silences import Silences
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
+from proofmark.process.child import cause_of_death
 from proofmark.process.lifetime import MARK
 from proofmark.rules.scale import Scale
 
@@ -261,6 +262,8 @@ class ClusterHandle(Handle):
                 why = link.connection.lost or link.connection.quiet
             elif logs.ended and logs.full:
                 why = f"its disk is full, {link.work_dir}"
+            elif logs.ended < 0:
+                why = f"its agent {cause_of_death(logs.ended)}"
             elif logs.ended == 0:
                 why = logs.incomplete
             if why:

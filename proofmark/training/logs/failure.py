@@ -76,6 +76,11 @@ class _Names:
         host = self._of(rank)
         return f"{host['name']}: " if host else ""
 
+    def on(self, folder: str) -> str:
+        """What a sentence ends with that is of the host with this folder."""
+        host = next((host for node, host in self._hosts.items() if folder == f"noderank{node}"), None)
+        return f" on {host['name']}" if host and len(self._hosts) > 1 else ""
+
     def skew(self, rank: int) -> float:
         """Seconds by which the clock of its host is ahead."""
         return float((self._of(rank) or {}).get("skew") or 0.0)
@@ -185,10 +190,12 @@ class _Left:
         return Failure(ranks=(rank,), cause=f"{self._names(rank)} {what}", last_lines=self._tail(rank))
 
     def stopped(self) -> Failure:
-        """Nobody of them: whoever stopped the run, or what started it."""
+        """Nobody of them: whoever stopped the run, or what started it on the first node where that has printed any."""
+        logs = sorted(self._directory.glob("noderank*/agent.log"))
+        folder, lines = next(((path.parent.name, text) for path in logs if (text := _last(path))), ("", ""))
         stopped = self._end.get("status", "stopped") == "stopped"
-        reason = self._end.get("reason") or ("the run was stopped" if stopped else "torchrun failed")
-        return Failure(ranks=(), cause=reason, last_lines=_last(self._directory / "noderank0" / "agent.log"))
+        why = "the run was stopped" if stopped else f"torchrun failed{self._names.on(folder)}"
+        return Failure(ranks=(), cause=self._end.get("reason") or why, last_lines=lines)
 
     def with_outlived(self, failure: Failure) -> Failure:
         """Said too of what goes on though it was killed, by the agents, and by who started one here."""

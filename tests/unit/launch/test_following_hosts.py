@@ -95,6 +95,15 @@ def test_who_is_silent_when_another_fails_is_at_fault() -> None:
     assert handle._facts["lost"] == [{"node": 1, "reason": "host: stopped answering 12 s ago"}]
 
 
+def test_whose_agent_was_killed_is_at_fault() -> None:
+    """Its ranks go with it and can't say so, and those of others fail over that."""
+    handle: Any = object.__new__(ClusterHandle)
+    handle._facts = {"lost": []}
+    links: Any = [Link(1, node=0), Link(-9)]
+    handle._name_the_lost(links, None)
+    assert handle._facts["lost"] == [{"node": 1, "reason": "host: its agent died of signal 9 (SIGKILL)"}]
+
+
 def test_a_user_is_told_once_of_a_silence_and_of_its_end() -> None:
     told: list[str] = []
     silences, links = Silences(300.0, told.append), [Link(None, name="a", node=0), Link(None, name="b")]

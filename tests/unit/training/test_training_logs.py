@@ -229,6 +229,19 @@ def test_what_a_rank_raised_names_its_place_and_its_log(tmp_path: Path) -> None:
     assert raised(ValueError(), "rank1.log", tmp_path) == "ValueError (traceback in rank1.log)"
 
 
+@pytest.mark.parametrize("hosts, expected", [(("a", "b"), "torchrun failed on b"), (("a",), "torchrun failed")])
+def test_an_agent_that_ends_before_any_rank_begins_is_quoted(
+    tmp_path: Path, hosts: tuple[str, ...], expected: str
+) -> None:
+    """The first node's is ended with it and has printed nothing."""
+    for node, printed in enumerate(("", "DistNetworkError: timed out\n")[-len(hosts) :]):
+        (tmp_path / f"noderank{node}").mkdir()
+        (tmp_path / f"noderank{node}/agent.log").write_text(printed)
+    known = [{"node": node, "name": name} for node, name in enumerate(hosts)]
+    failure = failure_of(tmp_path, (), (), {"status": "failed", "hosts": known})
+    assert failure == Failure(ranks=(), cause=expected, last_lines="DistNetworkError: timed out")
+
+
 def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:
     why = too_many_loaders({"num_workers": 5000})
     hang = {"event": "hang", "position": (7, 2, False), "phase": "data", "step": 7, "seconds": 30.0, "loaders": why}
