@@ -207,7 +207,7 @@ class LocalHandle(Handle):
     """A job of one node on this machine."""
 
     def __init__(self, job: Job, caches: CachesCleared | None) -> None:
-        self._caches = caches
+        self._caches, self._lost = caches, list[dict[str, Any]]()
         path = job.directory / SPEC
         job.spec.save(path)
         if job.imports:
@@ -225,7 +225,13 @@ class LocalHandle(Handle):
         if not self._agent.has_ended(within=0.02):
             return "running"
         self.stop()
-        return "succeeded" if self._agent.returncode == 0 else "failed"
+        if (code := self._agent.returncode) == 0:
+            return "succeeded"
+        if self._file.is_asked_to_stop():
+            self._lost = [{"node": None, "reason": f"job {self.id} was stopped by its id"}]
+        elif code is not None and code < 0:
+            self._lost = [{"node": 0, "reason": f"the agent {self._agent.cause_of_death()}"}]
+        return "failed"
 
     @property
     def left(self) -> str:
@@ -233,8 +239,9 @@ class LocalHandle(Handle):
         return self._agent.left
 
     def facts(self) -> dict[str, Any]:
-        """Whether caches were cleared, where somebody asked."""
-        return {} if self._caches is None else {"caches_cleared": self._caches.cleared}
+        """Whether caches were cleared, where somebody asked; and who ended the agent, if somebody did."""
+        cleared = {} if self._caches is None else {"caches_cleared": self._caches.cleared}
+        return {**cleared, **({"lost": self._lost} if self._lost else {})}
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""

@@ -21,6 +21,15 @@ def test_a_case_is_stopped_by_its_id(house: House, ask_jobs: Ask) -> None:
     assert ran.code == 17 and reason is not None and "died of signal 9" in reason, ran.output
 
 
+def test_a_training_is_stopped_by_its_id(house: House, ask_jobs: Ask) -> None:
+    session = house.start("--vendor", "cpu", "-k", "1x2", suite="training", trouble="tiny.rank0.step12=hang")
+    house.wait_for_trouble(session)
+    job = house.job("training/tiny/1x2/round1")
+    assert ask_jobs("stop", job) == (0, f"{job}  failed\n")
+    failure = house.end(session).training("1x2").runs[0].failure
+    assert failure is not None and failure.cause == f"job {job} was stopped by its id"
+
+
 def test_a_training_whose_session_crashed_is_known_as_lost(house: House, ask_jobs: Ask) -> None:
     options = ("--vendor", "cpu", "-k", "1x1")
     session = house.start(*options, suite="training", trouble="tiny.rank0.step12=sleep")

@@ -37,6 +37,7 @@ def test_a_killed_agent_takes_its_ranks_along(house: House) -> None:
     ran = house.end(session)
     assert house.becomes_empty()
     assert ran.code == 17 and ran.training("1x2").verdict is not None, ran.output
+    assert "the agent died of signal 9 (SIGKILL)" in ran.output and "torchrun failed" not in ran.output
 
 
 def test_paths_with_spaces_quotes_and_dollars(tmp_path: Path) -> None:
