@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -117,6 +118,21 @@ def test_slurms_reason_for_an_end_is_told(
     cause = failure(ran)
     assert cause.startswith(f"Slurm ended job {job.number} ") and expected.format(job.number) in cause, cause
     assert recorded(ran).runs[0].losses, "what was measured is kept"
+    nothing_is_left(slurm)
+
+
+def test_slurms_reason_is_told_of_a_job_that_ends_while_its_hosts_are_made_ready(
+    site: Site, slurm: Slurm, tmp_path: Path
+) -> None:
+    python, started = tmp_path / "slow", tmp_path / "started"
+    python.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 600\n")
+    python.chmod(0o755)
+    session = site.start(python=str(python))
+    until(started.exists, "a host to be asked")
+    slurm.cancel_all()
+    ran = site.house.end(session)
+    assert ran.code == 17 and re.match(r"Slurm ended job \d+ \(CANCELLED\): ", cause := failure(ran)), ran.output
+    assert "n1" not in cause, "its hosts are at no fault"
     nothing_is_left(slurm)
 
 

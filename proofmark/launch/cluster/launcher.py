@@ -13,7 +13,7 @@ from typing import Any
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on
-from proofmark.launch.cluster.node import Tell
+from proofmark.launch.cluster.node import LAST_WORDS, Tell
 from proofmark.launch.cluster.preflight import HostReport, demand, ready
 from proofmark.launch.cluster.readying import free_port, make_ready
 from proofmark.launch.cluster.silences import Silences
@@ -32,9 +32,6 @@ LONGEST = 1.0
 
 FETCHING = 3600.0
 """Seconds that what a job left may take to come home."""
-
-LAST_WORDS = 2.0
-"""Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
 
 
 class ClusterLauncher:

@@ -19,6 +19,9 @@ CONNECT_TIMEOUT = 10
 TRIES = 5
 """How often ssh is begun for a host that turns it away."""
 
+LAST_WORDS = 2.0
+"""Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
+
 _TURNED_AWAY = re.compile(r"(?:kex|ssh)_exchange_identification: .*(?:closed by remote host|reset by peer)")
 
 

@@ -15,7 +15,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.container.keeper import Keeper
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
-from proofmark.launch.cluster.node import Tell, may_try_again
+from proofmark.launch.cluster.node import LAST_WORDS, Nodes, Tell, may_try_again
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
 from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.hosts import describe
@@ -30,7 +30,11 @@ INSTALL_TIMEOUT = 3600.0
 
 
 async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) -> None:
-    """Connect, send code, install, ask: many hosts at once. What is wrong is in the reports."""
+    """Connect, send code, install, ask: many hosts at once. What is wrong is in the reports.
+
+    Raises:
+        HostError: they were taken away meanwhile; or there is no `checkpoints` here.
+    """
     cluster = setup.cluster
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -43,6 +47,8 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
             setup.packages, cluster.interface, cluster.master_port, setup.data_dirs, shared, cluster.clear_caches
         )
         await asyncio.gather(*map(in_its_turn, links))
+    if any(link.report.problems for link in links):
+        await _are_there(setup.nodes)
     compare([link.report for link in links])
     if len({link.node.address for link in links}) > 1:
         for link in links:
@@ -50,6 +56,14 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
                 link.report.problems.append("`interface` is the loopback one: no other host can be reached by it")
     if len(links) > 1 and not any(link.report.problems for link in links):
         await _meet(links, cluster.master_port)
+
+
+async def _are_there(nodes: Nodes) -> None:
+    """Of hosts that are taken away each has a fault, and none is at fault."""
+    if not nodes.stay:
+        await asyncio.sleep(LAST_WORDS)
+    if taken := await nodes.gone():
+        raise HostError(taken)
 
 
 @contextlib.contextmanager

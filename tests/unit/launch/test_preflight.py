@@ -25,7 +25,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, demand, question, table
 from proofmark.launch.cluster.program import OLDEST, PROGRAM
 from proofmark.launch.cluster.program import far_end as started_with
-from proofmark.launch.cluster.readying import _describe, _meet, free_port
+from proofmark.launch.cluster.readying import _describe, _meet, free_port, make_ready
 from proofmark.launch.hosts.describe import facts
 from proofmark.launch.hosts.request import DescribeRequest
 from proofmark.launch.service.ticket import Ticket, read_wire
@@ -376,6 +376,25 @@ def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) ->
             await link.connection.close()
 
     asyncio.run(ask())
+
+
+def test_hosts_that_are_taken_away_while_they_are_made_ready_are_at_no_fault(tmp_path: Path) -> None:
+    class Preempted(Here):
+        """A job's, which is over."""
+
+        async def gone(self) -> str:
+            return "Slurm ended job 7 (PREEMPTED): revoked"
+
+    cluster = Cluster(work_dir=str(tmp_path))
+    asked = DescribeRequest("cpu", "fp32", "", None, False)
+    setup = HostSetup(Preempted(), cluster, CodeTree.of(tmp_path, ()), (), asked)
+
+    async def ready() -> None:
+        links = await Controller().links(setup, [Node(name, name, ("false",)) for name in ("n1", "n2")], None)
+        await make_ready(setup, links, print)
+
+    with pytest.raises(HostError, match=r"^Slurm ended job 7 \(PREEMPTED\): revoked$"):
+        asyncio.run(ready())
 
 
 def test_devices_that_take_too_long_are_told_by_the_key_that_gives_them_more(tmp_path: Path) -> None:
