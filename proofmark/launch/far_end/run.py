@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -142,7 +143,7 @@ class Run:
             self._remove_temporary()
             code = child.wait()
             self._send_new(sent, unread)
-            free = _free(self._folder.parent)
+            free = _free(self._folder)
             self._send("ended", code=code, sizes=sent, unread=unread, free_bytes=free)
 
     def _written(self) -> list[str]:
@@ -177,8 +178,13 @@ class Run:
 
 
 def _free(folder: Path) -> int:
-    """Free bytes of a path's disk; 0 where nobody knows."""
+    """Free bytes of the disk that a run's folder is on; 0 where its user gets none of them, or nobody knows."""
     try:
-        return shutil.disk_usage(folder).free
+        (folder / "probe").write_bytes(b"x" * 4096)
+    except OSError as error:
+        if error.errno in (errno.EDQUOT, errno.ENOSPC):
+            return 0
+    try:
+        return shutil.disk_usage(folder.parent).free
     except OSError:
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -51,6 +52,23 @@ def test_a_folder_that_cannot_be_read_is_told_with_the_end(
     code = f"import shutil; shutil.rmtree({str(tmp_path / 'noderank0')!r})"
     ended = run_to_its_end(tmp_path, sent, code)
     assert ended["code"] == 0 and ended["unread"] == {"noderank0": "No such file or directory"}
+
+
+@pytest.mark.parametrize("number, is_full", [(errno.EDQUOT, True), (errno.ENOSPC, True), (errno.EROFS, False)])
+def test_a_disk_of_which_its_user_gets_no_more_is_full(
+    tmp_path: Path,
+    sent: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    is_full: bool,
+) -> None:
+    """A quota, or no room for one more file: others may have all of what is free."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    assert (run_to_its_end(tmp_path, sent, "")["free_bytes"] == 0) is is_full
 
 
 def test_temporary_files_of_hosts_that_were_switched_off_go_where_the_next_ones_lie(tmp_path: Path) -> None:
