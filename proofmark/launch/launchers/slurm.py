@@ -1,7 +1,7 @@
 """Nodes of a Slurm allocation, held as long as a pipe is.
 
 `salloc` runs `cat` on a pipe of ours: when this process goes, whichever way, the pipe closes, and the allocation is
-given back. Each node's far end is then one step of `srun`, whose pipes lead to it.
+given back, unless the whole machine goes down. Each node's far end is then one step of `srun`, whose pipes lead to it.
 """
 
 from __future__ import annotations
