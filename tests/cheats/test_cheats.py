@@ -7,6 +7,8 @@ second, which is its figure then; where they had a turn at times there may be no
 without a wall, which it would not come past. One with a CASE is asked one of those in `cases`, at its PRECISION. One
 that succeeds says why (STILL), and is a failure here on the day on which it does not.
 
+An audited one is such an engine, in a session with the second compilation.
+
 A training is an adapter; one that TAKES so many seconds is not reported to take fewer, and one that two checks may find
 first, as chance has it, says what the other one says (MAYBE, MAYBE_REASON). A framework is what becomes of
 torch on the vendor's device, with OPTIONS of its session. What needs no session is in `test_refused`.
@@ -30,7 +32,7 @@ from tests.e2e.conftest import House, Ran
 from tests.unit.wall.test_wall import has_landlock
 from tests.waiting import until
 
-ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
+ENGINES, AUDITED, TRAININGS, FRAMEWORKS = map(files, ("engines", "audited", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
 SMALL = ("--scratch-limit", "0.01")
 PRECISIONS = frozenset({"fp32", "bf16"})
@@ -108,6 +110,23 @@ def test_no_thread_of_an_engine_fails_at_what_it_is_there_for(sessions: dict[boo
 def test_an_honest_engine_of_the_same_case(sessions: dict[bool, Ran], path: Path) -> None:
     ran = sessions["WALL" not in named(path)]
     assert ran.verdict(f"honestly_{path.stem}") == ("PASS", "")
+
+
+@pytest.mark.parametrize("path", AUDITED, ids=lambda path: path.stem)
+def test_an_audited_engine(tmp_path: Path, path: Path) -> None:
+    house, cheat = House(tmp_path / "house"), named(path)
+    package = house.root / "vendors" / "fake"
+    (package / path.name).write_text(path.read_text())
+    shutil.copy(path.parents[1] / "cases" / "published.py", house.case_yaml.parent)
+    house.add_case(path.stem, {"compiler": path.stem}, of=cheat["CASE"])
+    house.add_case("upright", of=cheat["CASE"])
+    with (package / "__init__.py").open("a") as stream:
+        stream.write(f"\nFake.compilers[{path.stem!r}] = Compiler({PRECISIONS}, consumes='model')\n")
+    ran = house.run("-k", "not Tiny", "-m", "")
+    assert house.becomes_empty()
+    assert ran.verdict("upright") == ("PASS", "")
+    kind, reasons = ran.verdict(path.stem)
+    assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)
 
 
 def test_no_token_is_in_any_file_of_the_session(sessions: dict[bool, Ran]) -> None:

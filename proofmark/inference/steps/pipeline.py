@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import secrets
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.honesty_round import HonestyRound
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.short import ShortRounds
+from proofmark.inference.timing.timing import Timing
 from proofmark.literal import short
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import drawn_anew, loaded_here
@@ -77,6 +79,7 @@ class Pipeline:
     onnx_path: Path | None = field(init=False, default=None)
     vouched_for: bool = field(init=False, default=False)
     engine: RemoteEngine | None = field(init=False, default=None)
+    timing: Timing = field(init=False)
     short: ShortRounds | None = field(init=False, default=None)
 
     def run(self, step: str) -> dict[str, Any]:
@@ -236,7 +239,10 @@ class Pipeline:
             self._load_engine()
         assert self.engine is not None
         rounds = self._rounds()
-        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=self._engines_like())
+        reference = self._engines_like()
+        self.timing = measure(
+            self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=reference
+        )
         if self._undeclared():
             raise Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
@@ -246,15 +252,16 @@ class Pipeline:
     def audit(self) -> None:
         """Beyond the seven steps: the same model with other weights, under another name, compiled a second time.
 
-        An engine that knows the model answers as before, or is slower now.
+        An engine that knows the model answers as before, or is slower now. Weights that could be known beforehand would
+        be known as well as the model's own.
         """
         assert self.model is not None and self.engine is not None and self.compiler is not None
-        other = perturbed(self.model, self.config.seed)
+        other = perturbed(self.model, secrets.randbits(62))
         path = None
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
         engine = self._isolated("engine", self.engines.compiled(path, other, artifacts="audit"))
-        HonestyRound(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
+        HonestyRound(self.bench, "engine", self.engine, None).audit(engine, self._reference(other), self.timing)
 
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""

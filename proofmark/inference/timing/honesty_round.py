@@ -40,11 +40,12 @@ class HonestyRound:
         self._bench.log.write("probed", of=self._name, seconds=time.perf_counter() - begun)
 
     def hold_pace(self, timing: Timing) -> None:
-        """The timed rounds against the honesty round.
+        """The timed rounds, of the target itself or of one that is to be as fast, against the honesty round.
 
         That one may have met a busy machine: before it accuses, it is run again, its answers checked too.
         """
-        meter, check = ContentionMeter(apart=trees_of(self._compute)), self._pace(timing)
+        apart = {*trees_of(self._compute), *trees_of(timing.compute)}
+        meter, check = ContentionMeter(apart=tuple(apart)), self._pace(timing)
         for attempt in range(SECOND_CHANCES):
             if check.passed or self._bench.accused:
                 break
@@ -63,23 +64,21 @@ class HonestyRound:
             asked = self._reference, self._compute, bench.vendor.synchronize, self._precision
             self._hold([timed_answers(answers, *asked, bench.loader)])
 
-    def audit(self, other: Compute, reference: Compute) -> None:
-        """Compare the target with the same compiler's engine for a model with other weights."""
+    def audit(self, other: Compute, reference: Compute, timing: Timing) -> None:
+        """Compare the target with the same compiler's engine for a model with other weights: as it is now, and as fast
+        as its timed rounds were, since it can tell that it is audited."""
         bench = self._bench
         for _ in range(bench.config.warmup):
             other(bench.first)
         self._hold(recognition(bench.loader, self._compute, other, bench.vendor.synchronize))
-        HonestyRound(bench, f"{self._name} of other weights", other, reference).hold_answers()
+        others = HonestyRound(bench, f"{self._name} of other weights", other, reference)
+        others.probe()
+        others.hold_pace(timing)
 
-    def hold_answers(self) -> None:
-        """The honesty round of an engine that is not timed."""
-        self._hold(self._probed(remainder=0))
-
-    def _probed(self, remainder: int | None = None) -> list[Check]:
+    def _probed(self) -> list[Check]:
         bench = self._bench
-        short = bench.remainder if remainder is None else remainder
         asked = bench.vendor.synchronize, self._reference, self._precision
-        checks, full, last = probe(bench.loader, self._compute, *asked, short)
+        checks, full, last = probe(bench.loader, self._compute, *asked, bench.remainder)
         batches = len(bench.loader) - bool(bench.short)
         a_pass = batches * full + (last if bench.short else 0.0)
         self._fastest_new = min(self._fastest_new, a_pass)
@@ -99,7 +98,7 @@ class HonestyRound:
         an engine there is no result: its speed could not be had a second time.
         """
         then, batches = timing.fastest, len(self._bench.loader)
-        again = Timing(self._bench, f"{self._name} once more", self._compute)
+        again = Timing(self._bench, f"{timing.name} once more", timing.compute)
         again.warm_up()
         self._fastest_new = float("inf")
         for _ in range(APPEALS):
@@ -110,7 +109,7 @@ class HonestyRound:
                 break
         if check.passed:
             now, before = (f"{seconds / batches * 1e3:.3g} ms" for seconds in (again.fastest, then))
-            what = f"timed again, the {self._name} took {now} a batch instead of {before}"
+            what = f"timed again, the {timing.name} took {now} a batch instead of {before}"
             self._bench.log.write("disturbed", what=what)
         return check
 

@@ -33,7 +33,7 @@ def measure(
     probed: bool = False,
     reference: Compute | None = None,
     precision: str | None = None,
-) -> None:
+) -> Timing:
     """Measure `compute`, called `name` in the log.
 
     Args:
@@ -44,6 +44,9 @@ def measure(
         reference: what its answers are compared with, the framework in float32 on the processor; None where there is
             no model, or nothing to compare: those of a target that isn't probed are looked at only with one.
         precision: that it computes in; None for the tested one.
+
+    Returns:
+        What timed it, with the fastest of the rounds that count.
 
     Raises:
         StepError: an answer that is none, or a round that lost samples.
@@ -69,6 +72,7 @@ def measure(
     used, total = _device_memory(compute)
     peak = compute.peak_resident_bytes() if isinstance(compute, Apart) else peak_resident_bytes()
     bench.log.write("memory", of=name, host_peak_bytes=peak, device_peak_bytes=used, device_total_bytes=total)
+    return timing
 
 
 def _rounds(bench: Bench, timing: Timing, rounds: int, honesty: HonestyRound | None) -> list[str]:

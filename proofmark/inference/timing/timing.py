@@ -59,15 +59,17 @@ HELD, HELD_BYTES = 64, 4 << 30
 
 
 class Timing:
-    """Times the target called `name`, and writes its rounds to the log.
+    """Times a target, and writes its rounds to the log.
 
     Attributes:
+        name: what it is called in the log.
+        compute: the target.
         fastest: seconds of compute that a pass of the fastest round took.
         answers: rows of the rounds' answers; None where all batches are the data's, and nobody looks at them.
     """
 
     def __init__(self, bench: Bench, name: str, compute: Compute) -> None:
-        self._bench, self._name, self._compute = bench, name, compute
+        self._bench, self.name, self.compute = bench, name, compute
         self._least_seconds = float(bench.config.get("min_seconds", 0.0))
         self._beside = not bench.vendor.runs_on_processor
         self._place = compute.place if self._beside and isinstance(compute, Apart) else None
@@ -88,33 +90,33 @@ class Timing:
         batches = [bench.first] * bench.config.warmup
         if bench.remainder:
             batches += [[tensor[: bench.remainder] for tensor in bench.first]] * 2
-        if self._beside and isinstance(self._compute, Apart):
-            self._compute.reserve(bench.first)
+        if self._beside and isinstance(self.compute, Apart):
+            self.compute.reserve(bench.first)
         for number, inputs in enumerate(batches, 1):
-            window = run_window(self._compute, inputs, bench.vendor.synchronize)
+            window = run_window(self.compute, inputs, bench.vendor.synchronize)
             if inputs is bench.first:  # a short last batch would make a pass look short
                 fastest = min(fastest, window.seconds)
-            bench.report(phase=f"{self._name} warm-up", step=number, steps=len(batches), items=0)
+            bench.report(phase=f"{self.name} warm-up", step=number, steps=len(batches), items=0)
             if bench.form is None:
                 bench.form = form_of(window.answer)
             if other := bench.other_form(window.answer):  # a mistake: whoever cheats answers otherwise later
-                raise StepError(f"the {self._name} {other}")
+                raise StepError(f"the {self.name} {other}")
         self._passes = self._enough(fastest * len(bench.loader))
         seconds = time.perf_counter() - begun
-        bench.log.write("warmup", of=self._name, batches=len(batches), seconds=seconds)
+        bench.log.write("warmup", of=self.name, batches=len(batches), seconds=seconds)
 
     def load(self) -> None:
         """The loader alone, right before a timed round, so that a machine that slows down slows both."""
-        if isinstance(self._compute, Rests):
-            self._compute.rest()  # whatever it did meanwhile would slow the loader down
+        if isinstance(self.compute, Rests):
+            self.compute.rest()  # whatever it did meanwhile would slow the loader down
         with self._loading_threads(), self._bench.running_on():
             items, seconds = loader_round(self._bench.loader, self._least_seconds, order=self._bench.order)
         attempt = self._bench.attempt
-        self._bench.log.write("loader", of=self._name, attempt=attempt, items=items, seconds=seconds)
+        self._bench.log.write("loader", of=self.name, attempt=attempt, items=items, seconds=seconds)
 
     def _loading_threads(self) -> AbstractContextManager[None]:
         """As many as load in a round: this one loads, and computes too, where the target is in turn with it here."""
-        return one_thread() if self._beside or isinstance(self._compute, Apart) else nullcontext()
+        return one_thread() if self._beside or isinstance(self.compute, Apart) else nullcontext()
 
     def time(self, number: int, rounds: int) -> Round:
         """One timed round. One that turns out too short is run again, and longer; it does not count.
@@ -124,7 +126,7 @@ class Timing:
         """
         self._passes = max(self._passes, self._fewest())
         for _ in range(LENGTHENINGS):
-            meter = ContentionMeter(apart=trees_of(self._compute))
+            meter = ContentionMeter(apart=trees_of(self.compute))
             result, mixed, metric = self._run(number, rounds)
             contention = meter.seen()
             enough = self._enough(result.core_ns / 1e9)
@@ -150,9 +152,9 @@ class Timing:
         while spent < self._least_seconds * 1e9 or not items:
             for inputs in batches:
                 bench.report(alive="calls")
-                spent += run_window(self._compute, inputs, bench.vendor.synchronize).nanoseconds
+                spent += run_window(self.compute, inputs, bench.vendor.synchronize).nanoseconds
                 items += len(inputs[0])
-        bench.log.write("alone", of=self._name, items_per_second=items / (spent / 1e9) if spent else None)
+        bench.log.write("alone", of=self.name, items_per_second=items / (spent / 1e9) if spent else None)
 
     def _fewest(self) -> int:
         """Passes without which a round has too few batches; one where rounds may be as short as can be."""
@@ -185,7 +187,7 @@ class Timing:
         passes = self._passes
         mixed = self._mixed(passes) if self.answers is not None else None
         metric = RoundMetric(bench, mixed, len(bench.loader.dataset) * passes)
-        phase, steps = f"{self._name} round {number}/{rounds}", bench.batches(passes)
+        phase, steps = f"{self.name} round {number}/{rounds}", bench.batches(passes)
 
         def progress(batches: int, items: int) -> None:
             bench.report(phase=phase, step=batches, steps=steps, items=items)
@@ -193,16 +195,16 @@ class Timing:
                 LOGGER.info("%s: %d/%d batches, %d items", phase, batches, steps, items)
 
         progress(0, 0)
-        bench.log.write("round_begin", of=self._name, number=number, attempt=bench.attempt)
+        bench.log.write("round_begin", of=self.name, number=number, attempt=bench.attempt)
         if bench.order is not None:
             bench.order.take_seeds()
-        asked = self._compute, bench.vendor.synchronize, metric, progress
+        asked = self.compute, bench.vendor.synchronize, metric, progress
         with bench.running_on(passes):
             result = timed_round(mixed or bench.loader, *asked, passes=passes, beside=self._beside)
-        bench.log.write("round_end", of=self._name, number=number, attempt=bench.attempt)
+        bench.log.write("round_end", of=self.name, number=number, attempt=bench.attempt)
         self._look_at(number, result)
         for what in sorted(metric.strange):
-            bench.accuse(self._name, what)
+            bench.accuse(self.name, what)
         return result, mixed, metric
 
     def _mixed(self, passes: int) -> Mixed:
@@ -225,14 +227,14 @@ class Timing:
             if noted.held is not None:
                 result.fresh.append(noted.position)
                 inputs, targets = noted.held
-                answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
+                answer = run_window(self.compute, inputs, bench.vendor.synchronize).answer
                 bench.report(alive="calls")
                 metric.add(noted.position, answer, targets)
         if mixed.rest is not None:
             inputs, targets = mixed.rest
-            answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
+            answer = run_window(self.compute, inputs, bench.vendor.synchronize).answer
             for what in bench.strange(answer):
-                bench.accuse(self._name, what)
+                bench.accuse(self.name, what)
             metric.add_rest(answer, targets)
 
     def _look_at(self, number: int, result: TimedRound) -> None:
@@ -241,8 +243,8 @@ class Timing:
         items = len(bench.loader.dataset) * result.passes + bench.filled(result.passes)
         if result.items != items:
             raise StepError(f"round {number} ran {result.items} of {items} samples")
-        if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
-            bench.accuse(self._name, f"{fault} in timed round {number}; {FOO_TIME_EXPECTED}")
+        if fault := result.foo_fault(declared=foo_time_declared(self.compute) is not None):
+            bench.accuse(self.name, f"{fault} in timed round {number}; {FOO_TIME_EXPECTED}")
 
     def _log(self, number: int, result: TimedRound, contention: Contention, metric: RoundMetric) -> Round:
         bench = self._bench
@@ -265,5 +267,5 @@ class Timing:
             "full": len(bench.loader) - bool(bench.short),
             "seeds": bench.order.take_seeds() if bench.order else [],
         }
-        bench.log.write("round", of=self._name, number=number, attempt=bench.attempt, **fields)
+        bench.log.write("round", of=self.name, number=number, attempt=bench.attempt, **fields)
         return round_of(fields)
