@@ -122,6 +122,13 @@ def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None
     assert outcome(tmp_path, 1, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
 
 
+def test_what_its_vendor_adapts_is_what_its_ranks_said_first_or_last(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "trial.jsonl")
+    for steps in (["train_step"], [], ["backward", "train_step"]):
+        log.write("adapted", steps=steps)
+    assert outcome(tmp_path, 1, succeeded=False, hung=None)["adapted"] == ["train_step", "backward"]
+
+
 def test_a_long_trial_notes_few_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six steps in two epochs: a note of the first one, every second one, and before each evaluation."""
     monkeypatch.setitem(SETTINGS, "log_freq", 1)

@@ -1,5 +1,6 @@
 """Cheats of a search's trials: adapters, each in a session of the suite's own search, with its CONFIG and a chip whose
-peak, by its vendor's own word, bounds nothing."""
+peak, by its vendor's own word, bounds nothing. Where one is an adapter in ranks alone, the record has the steps that it
+ADAPTS."""
 
 from __future__ import annotations
 
@@ -47,4 +48,5 @@ def test_a_search(tmp_path: Path, path: Path, request: pytest.FixtureRequest) ->
     assert record.verdict is not None
     kind, reasons = str(record.verdict.kind), "\n".join(record.verdict.reasons)
     assert kind == cheat["VERDICT"] and cheat["REASON"] in reasons, (kind, reasons)
+    assert record.adapted == tuple(cheat.get("ADAPTS", "").split())
     assert ran.code == record.verdict.kind.exit_code

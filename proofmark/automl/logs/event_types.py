@@ -177,6 +177,7 @@ class Outcome(Fields):
     epochs: list[Epoch]
     counted: Counted | None
     dtypes: list[Text]
+    adapted: NotRequired[list[Text]]
     checks: list[Annotated[dict[str, Any], fits(Check)]]
     energy: Energy
     isolation: NotRequired[Annotated[dict[str, Any], part(Isolation)] | None]

@@ -53,7 +53,7 @@ def as_an_end(end: dict[str, Any]) -> dict[str, Any]:
     kept = [check for check in end["checks"] if check["name"] in (EVALUATIONS, TRAINED, EVALUATED)]
     energy = {"joules": None, "reason": reason}
     nothing = dict.fromkeys(("accuracy", "stopped_early", "isolation", "host"))
-    lists = {"epochs": [], "dtypes": [], "checks": kept}
+    lists = {"epochs": [], "dtypes": [], "adapted": [], "checks": kept}
     return {**end, **nothing, **lists, "status": "failed", "reason": reason, "energy": energy}
 
 

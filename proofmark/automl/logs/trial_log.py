@@ -52,6 +52,7 @@ def _came_to(
     checks = [
         _only(event, ("name", "passed", "figure", "bound", "meaning")) for event in events if event["event"] == "check"
     ]
+    adapted = dict.fromkeys(step for event in events if event["event"] == "adapted" for step in event["steps"])
     data = [event for event in events if event["event"] == "data"]  # said once, before there is a vendor's code
     isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
     chosen = last.get("chosen", {})
@@ -65,6 +66,7 @@ def _came_to(
         "epochs": list(epochs),
         "counted": _only(last.get("counted"), ("forward", "training")),
         "dtypes": last.get("computed", {}).get("dtypes", []),
+        "adapted": list(adapted),
         "checks": [*checks, *map(asdict, own)],
         "isolation": isolation.model_dump(mode="json") if isolation else None,
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},

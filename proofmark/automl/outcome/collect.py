@@ -102,6 +102,7 @@ def _with_journal(
     found |= {"journal": path, "ended": found["ended"] and "run_end" in last}
     if journal.isolation:
         found["isolation"] = record.isolation | {"trials": journal.isolation}
+    found["adapted"] = tuple(dict.fromkeys([*record.adapted, *journal.adapted]))  # whatever it said to the session
     whole = record.model_copy(update=found)
     return whole.model_copy(update={"utilisation": _utilisation(whole, journal.on_average(journal.devices))})
 
@@ -132,6 +133,7 @@ class _Journal:
         devices, places: that each driver had, and trials at a time, with the seconds of searching before it.
         damaged: lines; `named` are the first of them.
         isolation: the weakest that a trial had, None where no trial has told yet.
+        adapted: steps of training that some trial's ranks did the vendor's way.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -141,6 +143,7 @@ class _Journal:
         self.devices, self.places = list[tuple[int, float]](), list[tuple[int, float]]()
         self.damaged, self.named = 0, list[str]()
         self.isolation: Isolation | None = None
+        self.adapted = dict[str, None]()
         for event in read_journal(self.path):
             self._take(event)
 
@@ -160,6 +163,7 @@ class _Journal:
         self.last[event["event"]] = event
         if event["event"] == "trial_end":
             self._isolated(event)
+            self.adapted |= dict.fromkeys(event.get("adapted", ()))
         if event["event"] == "driver_begin":
             self.last.pop("search_end", None)
             self.devices.append((event["devices"], self.trials.since.seconds))
