@@ -44,12 +44,15 @@ def main() -> None:
     tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watch = Watch(**json.loads(sys.stdin.buffer.readline()))
-    ended, asked = threading.Event(), threading.Event()
+    ended, asked, told = threading.Event(), threading.Event(), int(sys.argv[1])
     with Path(watch.path).open("ab", buffering=0) as stream:
-        isolation = _close_in(watch, stream.fileno())
+        isolation, failure = _close_in(watch, (stream.fileno(), told))
         threading.Thread(target=_watch_parent, args=(ended, asked), daemon=True).start()
-        stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
-        sampler = _Sampler(watch)
+        first = (json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode()
+        stream.write(first)
+        os.write(told, first)  # the vendor's code can write the log's first line anew
+        os.close(told)
+        sampler = _Sampler(watch, failure)
         interval, due = watch.interval, time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
@@ -66,17 +69,18 @@ def main() -> None:
         sampler.close()
 
 
-def _close_in(watch: Watch, log: int) -> Isolation:
-    """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
+def _close_in(watch: Watch, kept: tuple[int, ...]) -> tuple[Isolation, str | None]:
+    """Put the wall on, before any of the vendor's code runs; and why none of it may run, where there can't be one that
+    is asked for."""
     take_on()
     if not watch.wall:
-        return Isolation.none(NOT_ASKED_FOR)
+        return Isolation.none(NOT_ASKED_FOR), None
     # what is beyond it nobody reads; the log, which the vendor's code can write too, is such a file
-    own = Wall(writable=(Path(tempfile.gettempdir()),), kept=(log,), largest_file=LARGEST)
+    own = Wall(writable=(Path(tempfile.gettempdir()),), kept=kept, largest_file=LARGEST)
     try:
-        return VendorPlace.of(watch.vendor, Path(watch.vendors_dir)).enter(own)
+        return VendorPlace.of(watch.vendor, Path(watch.vendors_dir)).enter(own), None
     except (ProofmarkError, ImportError) as error:
-        return Isolation.none(f"the vendor can't be found: {error}")
+        return Isolation.none(f"the vendor can't be found: {error}"), named(error)
 
 
 def _watch_parent(ended: threading.Event, asked: threading.Event) -> None:
@@ -101,13 +105,16 @@ class _Sampler:
 
     counts = False
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, failure: str | None = None) -> None:
+        """`failure` is why there is nobody to ask but the host."""
         self._group, self._container = watch.group, watch.container
         self._devices = None if isinstance(watch.devices, int) else watch.devices
         self._monitor: Monitor | None = None
-        self._failure: str | None = None
+        self._failure = failure
         self._packages: ProcessorPackages | None = None
         psutil.cpu_percent()
+        if failure is not None:
+            return
         try:
             found = find_vendor(watch.vendor, Path(watch.vendors_dir), watch.selected)
             if found.vendor.runs_on_processor:  # what a processor uses beside a card says nothing of the card

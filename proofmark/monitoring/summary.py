@@ -10,8 +10,10 @@ from pathlib import Path
 from statistics import fmean
 
 from proofmark.errors import reason
+from proofmark.monitoring.watch import REWRITTEN
 from proofmark.record.parts import Monitoring, Series
 from proofmark.vendor.monitor_log import DeviceSample, Rubbish, Sample, devices_of, read_samples
+from proofmark.wall.isolation import Isolation
 
 Window = tuple[float, float]
 Points = Sequence[tuple[float, float]]
@@ -63,6 +65,8 @@ def summarise(
     lines, rubbish = read_samples(path, seen.take)
     isolation = lines[0].isolation if lines else None
     samples = lines[1:] if isolation else lines
+    if REWRITTEN in failures:
+        isolation = Isolation.none(REWRITTEN)
     problems = [*failures, *_complaints(samples, rubbish)]
     readings = _by_device(samples)
     if window and from_first and samples and samples[0].time - window[0] <= LATE * (window[1] - window[0]):
@@ -94,7 +98,7 @@ def monitoring_of(
         return summarise(path, window, items, failures, timed)
     except (ValueError, OverflowError, OSError) as error:
         why = f"the monitor's log cannot be used: {reason(error)}"
-        return Monitoring(samples=0, window=window, failures=(*failures, why))
+        return Monitoring(samples=0, window=window, failures=(*failures, why), isolation=Isolation.none(why))
 
 
 class _Seen:

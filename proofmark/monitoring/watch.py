@@ -8,6 +8,8 @@ from dataclasses import dataclass
 ENDING = 15.0
 """Seconds that a monitor gets to end: on a busy machine it may not have begun to sample when it is to."""
 
+REWRITTEN = "the first line of the monitor's log, which says how it is kept, is not the one with which it began"
+
 
 @dataclass(frozen=True)
 class Watch:

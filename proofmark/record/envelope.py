@@ -110,9 +110,14 @@ class CaseRecord(Part):
         return self.verdict is not None and self.verdict.kind.failed
 
     @property
+    def kept_apart(self) -> Mapping[str, Isolation]:
+        """How each kind of process that ran the vendor's code was isolated, by the weakest."""
+        return self.isolation
+
+    @property
     def isolated(self) -> Literal["wall", "process"]:
         """How every process that ran the vendor's code was isolated, at least."""
-        kept = [*self.isolation.values()]
+        kept = [*self.kept_apart.values()]
         return "wall" if kept and all(each.kind == "wall" for each in kept) else "process"
 
     @property

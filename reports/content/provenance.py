@@ -73,9 +73,9 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
 
 def _isolation(record: CaseRecord) -> str:
     """In a word what kept the vendor's code from the rest; and of each process what was not closed, and why."""
-    gaps = [f"{name}: {'; '.join(each.gaps)}" for name, each in sorted(record.isolation.items()) if each.gaps]
+    gaps = [f"{name}: {'; '.join(each.gaps)}" for name, each in sorted(record.kept_apart.items()) if each.gaps]
     words = {"asked for": "network", "between ranks": "network between ranks"}
-    kept = sorted(record.isolation.items())
+    kept = sorted(record.kept_apart.items())
     asked = [f"{name}: {words[each.network]}" for name, each in kept if each.network in words]
     return f"{record.isolated} ({'; '.join([*gaps, *asked])})" if gaps or asked else record.isolated
 

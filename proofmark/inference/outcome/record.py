@@ -12,6 +12,7 @@ from proofmark.record.parts import Check, Contention, Flops, Identity, Memory, M
 from proofmark.record.policy import RestsOn, default_policy
 from proofmark.record.provenance import Container, Host, Launched
 from proofmark.rules.aims import Aim, Better, factor_kept
+from proofmark.wall.isolation import Isolation
 
 STEPS = (
     "init",
@@ -240,6 +241,12 @@ class RunRecord(CaseRecord):
         """Nothing, since the referee measured it itself; on another host that one says what it measured."""
         here = all(host.is_the_sessions_own for host in self.launched)
         return frozenset() if here else frozenset({"time", "samples", "metric"})
+
+    @property
+    def kept_apart(self) -> Mapping[str, Isolation]:
+        """The monitor's too: it runs beside an engine's container, and not in it."""
+        monitor = self.monitoring and self.monitoring.isolation
+        return self.isolation | ({"monitor": monitor} if monitor else {})
 
     @property
     def containers(self) -> Sequence[Container]:

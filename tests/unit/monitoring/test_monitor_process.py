@@ -8,10 +8,11 @@ import signal
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from proofmark.errors import UsageError
 from proofmark.inference.node.processes import ProcessesHere
 from proofmark.monitoring import monitor_main
 from proofmark.monitoring.monitor import MonitorProcess
@@ -56,6 +57,24 @@ def test_what_the_processor_uses_is_no_cards_energy(
     sampler = monitor_main._Sampler(Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02))
     seen = sampler.sample()
     assert seen["failure"] is None and seen["package_energy_j"] == joules
+
+
+def test_one_that_could_not_be_closed_in_runs_none_of_its_vendors_code(
+    vendors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can't be found once may be there a moment later: then it would run without the wall that is asked for."""
+    add(vendors, "acme", GOOD)
+    watch = Watch("acme", str(vendors), os.getpgid(0), None, str(tmp_path / "log"), 0.02, wall=True)
+
+    def of(name: str, directory: Path) -> NoReturn:
+        raise UsageError("isolation.yaml: stale file handle")
+
+    monkeypatch.setattr(monitor_main.VendorPlace, "of", of)
+    monkeypatch.setattr(monitor_main, "find_vendor", lambda *_: pytest.fail("it is imported"))
+    isolation, failure = monitor_main._close_in(watch, ())
+    assert isolation.kind == "process" and "isolation.yaml: stale file handle" in isolation.gaps[0]
+    seen = monitor_main._Sampler(watch, failure).sample()
+    assert "isolation.yaml: stale file handle" in seen["failure"] and seen["devices"] == []
 
 
 def lines(log: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from proofmark.errors import ConfigurationError
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Contention, VerdictKind
+from proofmark.record.parts import Contention, Monitoring, VerdictKind
 from proofmark.record.policy import RESTS_ON, Policy, Ranking, default_policy, load_policy
 from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict.ranking import obstacles
@@ -98,6 +98,14 @@ def test_a_ranking_may_need_a_wall(isolation: dict[str, Isolation], expected: li
     assert not list(obstacles(made, default_policy()))
     found = list(obstacles(made, policy(ranking=Ranking(isolation="wall"))))
     assert [what.partition(", and policy")[0] for what in found] == expected
+
+
+def test_a_monitor_that_no_wall_kept_may_have_written_what_is_ranked() -> None:
+    """As on a host whose kernel has none, beside engines in a container."""
+    for kept, expected in ((WALLED, []), (OPEN, ["isolation: monitor ran without a wall"]), (None, [])):
+        made = record(isolation={"engine": WALLED}, monitoring=Monitoring(samples=1, window=None, isolation=kept))
+        found = obstacles(made, policy(ranking=Ranking(isolation="wall")))
+        assert [what.partition(", and policy")[0] for what in found] == expected
 
 
 @pytest.mark.parametrize(
