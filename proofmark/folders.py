@@ -9,6 +9,10 @@ from pathlib import Path
 DEEPEST = 64
 """Folders in one another that are entered."""
 
+RANKS_WRITE = ".proofmark-checkpoints"
+"""A file that lies above what a vendor's ranks may write outside of their session's folder: nothing below that folder
+is a session's."""
+
 
 def files_below(folder: Path) -> Iterator[Path]:
     """All that is no folder; links are not followed, and what is deeper than anybody's files are is left out."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
-from proofmark.folders import walk
+from proofmark.folders import RANKS_WRITE, walk
 from proofmark.record.envelope import RECORD_FILE
 from proofmark.record.events.log import LOG_FILE
 from proofmark.record.integrity.manifest import MANIFEST, is_whole
@@ -47,7 +47,7 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
                 if session.records and folder not in seen:
                     yield session
                 seen.add(folder)
-            elif LOG_FILE not in files:  # of a run that goes on, or was killed
+            elif not {LOG_FILE, RANKS_WRITE}.intersection(files):  # a log's run goes on, or was killed
                 continue
             names.clear()  # what is below belongs to it, and may be of a vendor's making
         yield from _closed(refused)

@@ -19,6 +19,7 @@ import pytest
 
 from benchmarks.simulated.records import synthetic
 from proofmark.errors import UsageError
+from proofmark.folders import RANKS_WRITE
 from proofmark.inference.outcome.record import Accuracy
 from proofmark.process.scratch.own_directory import remove
 from proofmark.record.integrity.manifest import write_manifest
@@ -409,6 +410,18 @@ def test_a_manifest_of_something_else_is_no_end_of_the_build(tmp_path: Path, oth
     assert made(tmp_path / "in", tmp_path / "site", held).problems == []
     (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
     assert row["rank"] is None and row["why"].startswith("manifest.json: is missing")
+
+
+def test_what_ranks_have_laid_among_shared_checkpoints_is_no_session(tmp_path: Path) -> None:
+    """A rank may write below its round's folder there: another vendor's slower run, for one, which would be newer."""
+    put(tmp_path / "results/one", seed())
+    session = tmp_path / "checkpoints/20260301-120000"
+    laid = session / "training/bert/1x2/round1/x"
+    put(laid, {**seed(), "vendor": "other"})
+    write_manifest(laid, [])
+    assert made(tmp_path, tmp_path / "before", held).runs == 2
+    (session / RANKS_WRITE).touch()
+    assert made(tmp_path, tmp_path / "site", held).runs == 1
 
 
 def test_a_part_of_a_session_is_not_taken_for_one_that_did_not_finish(tmp_path: Path) -> None:

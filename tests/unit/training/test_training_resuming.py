@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from proofmark.folders import RANKS_WRITE
 from proofmark.record.events.log import LOG_FILE, EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.differing import differing
@@ -97,6 +98,18 @@ def test_a_session_that_broke_off_before_a_run_leads_to_the_one_it_went_on_from(
 def test_a_session_that_would_have_gone_on_from_itself_is_looked_at_once(tmp_path: Path) -> None:
     begins(tmp_path, tmp_path)
     assert checkpoint_of(tmp_path, RUN / "round1", None) is None
+
+
+@pytest.mark.parametrize("steps", [None, 10])
+def test_a_folder_of_shared_checkpoints_says_what_it_is_above_what_ranks_may_write(
+    tmp_path: Path, steps: int | None
+) -> None:
+    training: Any = object.__new__(ScaleRun)
+    training._options, training.run_dir = TrainingOptions(checkpoints=tmp_path / "shared"), tmp_path / "one" / RUN
+    training.config = configured(checkpoint_steps=steps)
+    for _ in range(2):
+        training._set_apart()
+    assert [*tmp_path.rglob(RANKS_WRITE)] == ([tmp_path / "shared/one" / RANKS_WRITE] if steps else [])
 
 
 def begins(session: Path, earlier: Path | None) -> None:
