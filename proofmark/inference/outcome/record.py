@@ -243,6 +243,16 @@ class RunRecord(CaseRecord):
         return frozenset() if here else frozenset({"time", "samples", "metric"})
 
     @property
+    def unrankable(self) -> list[str]:
+        """Whoever can write a session's folder can make one that verifies, of another, smaller network."""
+        if self.framework is not None or self.validated is None:
+            return []
+        return [
+            "whose network its ONNX file is says an earlier session alone (--validated), of which nobody has seen who "
+            "signed it, and nobody has counted its operations"
+        ]
+
+    @property
     def kept_apart(self) -> Mapping[str, Isolation]:
         """The monitor's too: it runs beside an engine's container, and not in it."""
         monitor = self.monitoring and self.monitoring.isolation

@@ -240,9 +240,7 @@ class Pipeline:
         assert self.engine is not None
         rounds = self._rounds()
         reference = self._engines_like()
-        self.timing = measure(
-            self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=reference
-        )
+        self.timing = measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=reference)
         if self._undeclared():
             raise Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "

@@ -10,6 +10,8 @@ from proofmark.errors import UsageError
 from proofmark.inference.outcome.record import Score, Validated
 from proofmark.inference.outcome.validated import held_to, unvalidated, validated_by
 from proofmark.record.parts import Identity
+from proofmark.record.policy import default_policy
+from proofmark.verdict.ranking import obstacles
 from tests.unit.records import accuracy, record, steps
 
 ONNX, CASE, DATA = "a" * 64, "b" * 64, Identity(name="digits", sha256="d" * 64)
@@ -90,6 +92,14 @@ def test_whose_model_an_engine_is(differs: dict[str, Any], changes: dict[str, An
         assert line.endswith(("profile embedded", expected))
     score = Score(metric="top1", target=0.97, engine=0.98)
     assert held_to(run(relied_on(**differs), **changes), score).framework_fp32 == (None if wanted else 0.98)
+
+
+def test_what_an_earlier_session_alone_says_is_not_ranked() -> None:
+    """One that was made up verifies too: of a network with a third of the operations, for one."""
+    (why,) = obstacles(run(relied_on()), default_policy())
+    assert "--validated" in why
+    assert not [*obstacles(run(None), default_policy())], "that is no PASS"
+    assert not [*obstacles(record(validated=relied_on()), default_policy())], "it has validated itself"
 
 
 def test_a_run_without_anything_to_rely_on_and_one_that_needs_nothing() -> None:
