@@ -73,14 +73,10 @@ def flop_counter() -> FlopCounterMode:
     if as_written := getattr(getattr(mode, "__torch_dispatch__", None), "__wrapped__", None):
         mode.__torch_dispatch__ = as_written
     aten = torchs.aten
-    known = {aten._scaled_dot_product_flash_attention_for_cpu: _attention, aten.mkldnn_rnn_layer: _lstm_layer}
-    return torchs.FlopCounterMode(display=False, custom_mapping=known)
-
-
-def _attention(query: torch.Size, key: torch.Size, value: torch.Size, *_: Any, **__: Any) -> int:
-    from torch.utils.flop_counter import sdpa_flop_count
-
-    return int(sdpa_flop_count(query, key, value))
+    counter = torchs.FlopCounterMode(display=False, custom_mapping={aten.mkldnn_rnn_layer: _lstm_layer})
+    formulas = counter.flop_registry
+    formulas[aten._scaled_dot_product_flash_attention_for_cpu] = formulas[aten._scaled_dot_product_flash_attention]
+    return counter
 
 
 def _lstm_layer(inputs: torch.Size, of_input: torch.Size, of_hidden: torch.Size, *_: Any, **__: Any) -> int:
