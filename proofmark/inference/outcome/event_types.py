@@ -98,7 +98,7 @@ class _Round(_Of):
     full: NotRequired[Count]
     seeds: NotRequired[list[Count]]
     accuracy: float | None
-    weight: NotRequired[float | None]
+    weight: NotRequired[float]
     others: NotRequired[dict[Text, float | None]]
 
 

@@ -65,7 +65,7 @@ class Round(Part):
     evaluation_seconds: Seconds
     foo_seconds: float = Field(default=0.0, ge=0, lt=1e12, description="of compute: no inference, by its own word")
     accuracy: float | None
-    weight: float | None = Field(default=None, description="over how much that is a mean, in a pass; null: it is none")
+    weight: float | None = Field(default=None, description="of that mean, in a pass; 0: none; null in older records")
     started: float = Field(description="seconds since the epoch")
     contention: Contention | None = Field(default=None, description="while it ran")
 

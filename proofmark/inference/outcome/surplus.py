@@ -22,15 +22,19 @@ def surplus(record: RunRecord) -> list[str]:
     """Reasons why the measured target is better than the framework in float32 by more than chance explains.
 
     Only for metrics from 0 to 1 that are means: of others it is not known what one sample can gain. A mean may be over
-    fewer things than there are samples, as recall is, or over more, which one sample decides together.
+    fewer things than there are samples, as recall is, or over more, which one sample decides together. Where answers
+    decide over how many, as of precision, the most count: an engine that answers less isn't allowed more by that.
     """
-    items, measurement = record.dataset.items if record.dataset else None, record.measured()
-    weights = [each.weight for each in measurement.rounds] if measurement else []
-    known = [weight for weight in weights if weight is not None]
-    if items is None or not known or len(known) < len(weights):
+    items = record.dataset.items if record.dataset else None
+    if items is None:
+        return []
+    rounds = [each for side in (record.framework, record.engine) if side is not None for each in side.rounds]
+    # older records don't say: all their metrics were taken for means over samples
+    count = min(items, max((items if each.weight is None else each.weight for each in rounds), default=items))
+    if not count:
         return []
     scores = (held_to(record, score) for score in record.accuracy.scores if score.target is not None)
-    return [reason for score in scores for reason in _beyond(record, score, min(items, *known))]
+    return [reason for score in scores for reason in _beyond(record, score, count)]
 
 
 def _beyond(record: RunRecord, score: Score, count: float) -> Iterator[str]:

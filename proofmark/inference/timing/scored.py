@@ -99,10 +99,10 @@ class RoundMetric:
             self._value_of(number)
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}
 
-    def weight(self, passes: int) -> float | None:
-        """Over how much the metric is a mean, in one of so many passes; None where it is no mean."""
+    def weight(self, passes: int) -> float:
+        """Over how much the metric is a mean, in one of so many passes; 0 where it is no mean."""
         mean = self.counted.mean
-        return mean.weight / passes if mean is not None and math.isfinite(mean.weight) else None
+        return mean.weight / passes if mean is not None and math.isfinite(mean.weight) else 0.0
 
     def _value_of(self, number: int) -> None:
         if number not in self._values:

@@ -143,7 +143,7 @@ def test_a_round_is_scored_over_all_of_the_data_and_none_but_it(tmp_path: Path) 
     assert len(rounds) == 2 and all(event["fresh"] for event in rounds)
     for event in rounds:
         assert event["accuracy"] == pytest.approx(expected["kappa"], abs=1e-6)
-        assert event["weight"] is None
+        assert event["weight"] == 0
         assert event["others"] == {"auroc": pytest.approx(expected["auroc"], abs=1e-6)}
     assert timed.bench.accuracy == rounds[-1]["accuracy"]
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from proofmark.inference.outcome.surplus import DEVIATIONS, FLIPS, surplus
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.parts import Identity, VerdictKind
-from tests.unit.records import accuracy, measurement, record
+from tests.unit.records import accuracy, record
 
 ITEMS = 800
 
 
 def judged(
-    reference: float, engine: float, items: int = ITEMS, weight: float | Literal["items"] | None = "items", **more: Any
+    reference: float,
+    engine: float,
+    items: int = ITEMS,
+    weights: tuple[float | None, float | None] = (None, None),
+    **more: Any,
 ) -> tuple[VerdictKind, str]:
-    """The verdict on such figures, of a mean over as much as `weight`, as a rule the samples."""
+    """The verdict on such figures, of a mean over as much as `weights`, the framework's and the engine's."""
     scores = {"framework_fp32": reference, "framework": reference, "engine": engine, "target": 0.0} | more
     found = record(accuracy=accuracy(**scores))
     assert found.dataset is not None
@@ -26,13 +30,12 @@ def judged(
     rounds = {
         name: measured.model_copy(
             update={
-                "rounds": tuple(
-                    each.model_copy(update={"items": items, "weight": items if weight == "items" else weight})
-                    for each in measured.rounds
-                )
+                "rounds": tuple(each.model_copy(update={"items": items, "weight": weight}) for each in measured.rounds)
             }
         )
-        for name, measured in (("framework", found.framework), ("engine", found.engine))
+        for name, measured, weight in zip(
+            ("framework", "engine"), (found.framework, found.engine), weights, strict=True
+        )
         if measured is not None
     }
     verdict = judge(found.model_copy(update={"dataset": data, **rounds}))
@@ -53,13 +56,20 @@ def test_it_is_bounded_by_how_many_samples_there_are(items: int) -> None:
 
 def test_it_is_bounded_by_how_much_the_metric_is_a_mean_over() -> None:
     """As recall, of the positives alone: two more of a hundred may be found by chance."""
-    assert judged(0.80, 0.82, 50_000, weight=100) == (VerdictKind.PASS, "")
-    assert judged(0.80, 0.82, 50_000, weight=40_000)[0] is VerdictKind.FAIL_HONESTY
-    assert judged(0.7, 0.7 + allowed(0.7) + 1e-6, weight=8 * ITEMS)[0] is VerdictKind.FAIL_HONESTY, "samples decide"
+    assert judged(0.80, 0.82, 50_000, (100, 100)) == (VerdictKind.PASS, "")
+    assert judged(0.80, 0.82, 50_000, (40_000, 40_000))[0] is VerdictKind.FAIL_HONESTY
+    assert judged(0.80, 0.82, 50_000)[0] is VerdictKind.FAIL_HONESTY, "an older record"
+    assert judged(0.7, 0.7 + allowed(0.7) + 1e-6, weights=(8 * ITEMS, 8 * ITEMS))[0] is VerdictKind.FAIL_HONESTY
+
+
+def test_an_engine_is_allowed_no_more_by_answering_less() -> None:
+    """As precision, of what is answered: one that is sure of three things alone has them all right."""
+    assert judged(0.6, 1.0, weights=(400, 3))[0] is VerdictKind.FAIL_HONESTY
+    assert judged(0.6, 0.62, weights=(400, 410))[0] is VerdictKind.PASS
 
 
 def test_of_what_is_no_mean_nothing_is_known() -> None:
-    assert judged(0.4, 0.9, weight=None)[0] is VerdictKind.PASS
+    assert judged(0.4, 0.9, weights=(0, 0))[0] is VerdictKind.PASS
 
 
 def test_the_bound_is_as_the_pages_have_it() -> None:
@@ -75,18 +85,13 @@ def test_at_the_bound_it_may_be_chance() -> None:
 
 def test_who_is_too_good_is_named() -> None:
     assert judged(0.5, 1.0)[1].startswith("engine top1 1.00000 is better")
-    found = record(
-        compiler=None,
-        framework=measurement(*[{"weight": 100.0}] * 3),
-        accuracy=accuracy(framework_fp32=0.5, framework=1.0, engine=None, target=0.4),
-    )
+    found = record(compiler=None, accuracy=accuracy(framework_fp32=0.5, framework=1.0, engine=None, target=0.4))
     (reason,) = surplus(found)
     assert reason.startswith("framework top1 1.00000 is better")
 
 
 def test_of_data_of_unknown_size_nothing_is_said() -> None:
-    engine = measurement(*[{"weight": 100.0}] * 3)
-    assert surplus(record(dataset=None, engine=engine, accuracy=accuracy(framework_fp32=0.1, engine=1.0))) == []
+    assert surplus(record(dataset=None, accuracy=accuracy(framework_fp32=0.1, engine=1.0))) == []
 
 
 def test_labels_by_heart_are_seen() -> None:
