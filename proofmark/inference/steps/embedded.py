@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.inference.recipe import Recipe
+from proofmark.measuring.rehearsal import checked_batch
 from proofmark.record.events.log import LOG_FILE, Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
@@ -84,8 +85,7 @@ class LoadedData:
     def __getitems__(self, indices: list[int]) -> Batch:
         whole = getattr(self._dataset, "__getitems__", None)
         items = whole(indices) if whole else [self._dataset[index] for index in indices]
-        batch: Batch = self._collate(items)
-        return batch
+        return checked_batch(self._collate(items), "build_dataloader")
 
 
 def seen_by_training(config: EffectiveConfig) -> EffectiveConfig:

@@ -10,6 +10,7 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
+from proofmark.errors import StepError
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps.embedded import train
 from proofmark.metric import Metric
@@ -49,6 +50,15 @@ def test_images_in_another_memory_layout(tmp_path: Path) -> None:
 def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no loss today"):
         trained(tmp_path / "one", Breaks())
+
+
+def test_what_is_no_batch_is_told_of_the_method_that_the_case_has(tmp_path: Path) -> None:
+    class Named(Net):
+        def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+            return torch.utils.data.DataLoader(Points(), 8, collate_fn=lambda items: {"points": items})
+
+    with pytest.raises(StepError, match="^build_dataloader: a batch is a dict; expected"):
+        trained(tmp_path / "one", Named())
 
 
 def test_a_metric_sees_by_which_values_the_case_is_judged(tmp_path: Path) -> None:
