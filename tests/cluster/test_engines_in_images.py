@@ -104,6 +104,7 @@ def test_who_asks_for_all_cores_gets_the_sessions(imaged: Imaged) -> None:
     assert ran.code == 0, ran.output
 
 
+@on_podman
 @pytest.mark.parametrize(
     "line, expected",
     [
