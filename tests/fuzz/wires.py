@@ -130,7 +130,7 @@ INTRODUCTION: dict[str, Any] = {
     "torch_device": "cpu",
     "training_adapter": ["convert_model"],
     "case_adapters": {"training/bert": []},
-    "devices": [[0, "Acme One"]],
+    "devices": [[0, "Acme One", "ACME-1"]],
     "devices_sought": [],
     "software": {"driver": "1", "runtime": None, "firmware": None, "reason": "nobody asked"},
     "failures": {},
