@@ -47,8 +47,6 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
             setup.packages, cluster.interface, cluster.master_port, setup.data_dirs, shared, cluster.clear_caches
         )
         await asyncio.gather(*map(in_its_turn, links))
-    if any(link.report.problems for link in links):
-        await _are_there(setup.nodes)
     compare([link.report for link in links])
     if len({link.node.address for link in links}) > 1:
         for link in links:
@@ -56,6 +54,8 @@ async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) ->
                 link.report.problems.append("`interface` is the loopback one: no other host can be reached by it")
     if len(links) > 1 and not any(link.report.problems for link in links):
         await _meet(links, cluster.master_port)
+    if any(link.report.problems for link in links):
+        await _are_there(setup.nodes)
 
 
 async def _are_there(nodes: Nodes) -> None:

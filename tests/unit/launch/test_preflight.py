@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.launch.cluster import preflight
+from proofmark.launch.cluster import preflight, readying
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
@@ -378,13 +378,27 @@ def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) ->
     asyncio.run(ask())
 
 
-def test_hosts_that_are_taken_away_while_they_are_made_ready_are_at_no_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reached", [False, True])
+def test_hosts_that_are_taken_away_while_they_are_made_ready_are_at_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: bool
+) -> None:
+    """Each by itself, or when they are to call each other."""
+
     class Preempted(Here):
         """A job's, which is over."""
 
         async def gone(self) -> str:
             return "Slurm ended job 7 (PREEMPTED): revoked"
 
+    async def made_ready(*given: object) -> None:
+        pass
+
+    async def listen(*given: object) -> int:
+        raise HostError("ended with exit code 1")
+
+    if reached:
+        monkeypatch.setattr(readying, "_make_one_ready", made_ready)
+        monkeypatch.setattr(readying, "_listen", listen)
     cluster = Cluster(work_dir=str(tmp_path))
     asked = DescribeRequest("cpu", "fp32", "", None, False)
     setup = HostSetup(Preempted(), cluster, CodeTree.of(tmp_path, ()), (), asked)
