@@ -10,7 +10,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.timing import Timing
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import probe, recognition, timed_answers, timed_pace
-from proofmark.measuring.window import Compute, trees_of
+from proofmark.measuring.window import Compute, Rests, trees_of
 from proofmark.monitoring.contention import CONTENDED, ContentionMeter
 from proofmark.record.parts import Check
 
@@ -72,6 +72,8 @@ class HonestyRound:
             other(bench.first)
         self._hold(recognition(bench.loader, self._compute, other, bench.vendor.synchronize))
         others = HonestyRound(bench, f"{self._name} of other weights", other, reference)
+        if isinstance(self._compute, Rests):
+            self._compute.rest()  # it was timed alone: threads that wait for its next call would slow the other down
         others.probe()
         others.hold_pace(timing)
 

@@ -15,8 +15,10 @@ import torch
 
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.honesty_round import HonestyRound
 from proofmark.inference.timing.measure import measure
 from proofmark.measuring.honesty import probe
+from proofmark.measuring.precision import perturbed
 from proofmark.metric import Mean, Scoring
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import EventLog, read_events
@@ -35,6 +37,16 @@ def scoring() -> Scoring:
     return Scoring(Mean(evaluator))
 
 
+def bench_of(data: Data, tmp_path: Path, synchronize: Callable[[], None] = lambda: None) -> Bench:
+    config = EffectiveConfig(
+        "inference", "net", "embedded", "fake", {"warmup": 1}, {"precision": "fp32", "fp16": False, "log_freq": 100}
+    )
+    vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None), runs_on_processor=True)
+    log = EventLog(tmp_path / "events.jsonl")
+    first = next(iter(data.loader))[0]
+    return Bench(config, data.loader, first, scoring, vendor, log, lambda **_: None)
+
+
 def measured(
     data: Data,
     engine: Callable[[list[torch.Tensor]], Answer],
@@ -48,16 +60,10 @@ def measured(
         with torch.no_grad():
             return [data.model(inputs[0])], 0.0
 
-    config = EffectiveConfig(
-        "inference", "net", "embedded", "fake", {"warmup": 1}, {"precision": "fp32", "fp16": False, "log_freq": 100}
-    )
-    vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None), runs_on_processor=True)
-    log = EventLog(tmp_path / "events.jsonl")
-    first = next(iter(data.loader))[0]
-    bench = Bench(config, data.loader, first, scoring, vendor, log, lambda **_: None)
+    bench = bench_of(data, tmp_path, synchronize)
     measure(bench, "framework", reference, 1)
     measure(bench, "engine", engine, 3, probed=True, reference=reference if with_model else None)
-    events = list(read_events(log.path))
+    events = list(read_events(bench.log.path))
     accusations = [event["what"] for event in events if event["event"] == "dishonest"]
     return accusations, [e["accuracy"] for e in events if e["event"] == "round" and e["of"] == "engine"]
 
@@ -166,6 +172,34 @@ def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, mo
     assert not accusations and message.startswith("other processes took 30% of the cores while the engine took ")
     (check,) = (event for event in events if event["event"] == "check" and event["name"] == "no faster when timed")
     assert check["passed"] and check["bound"] is None and check["figure"] > 1.25
+
+
+class Waiting:
+    """An engine whose threads wait for its next call on the processor until it is held still: another beside it takes
+    twice as long."""
+
+    def __init__(self, model: torch.nn.Module, beside: list[Waiting]) -> None:
+        self._model, self._beside, self._waits = model, beside, False
+        beside.append(self)
+
+    def __call__(self, inputs: list[torch.Tensor]) -> Answer:
+        self._waits = True
+        time.sleep(WORK * sum(each._waits for each in self._beside))
+        with torch.no_grad():
+            return [self._model(inputs[0])], 0.0
+
+    def rest(self) -> None:
+        self._waits = False
+
+
+@pytest.mark.quiet
+def test_one_that_is_audited_rests_while_another_is_held_to_its_pace(tmp_path: Path) -> None:
+    data, beside = Data(), list[Waiting]()
+    bench, other = bench_of(data, tmp_path), perturbed(data.model, 0)
+    engine = Waiting(data.model, beside)
+    timing = measure(bench, "engine", engine, 3, probed=True)
+    HonestyRound(bench, "engine", engine, None).audit(Waiting(other, beside), Waiting(other, []), timing)
+    assert not [event for event in read_events(bench.log.path) if event["event"] in ("disturbed", "dishonest")]
 
 
 @pytest.mark.quiet
