@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.folders import RANKS_WRITE
 from proofmark.launch.job import Handle, Launcher
 from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
@@ -144,7 +143,6 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         numbers failed."""
         directory = self.run_dir / f"round{number}"
         directory.mkdir()
-        self._set_apart()
         spec = self._spec(directory, number)
         self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
         handle: Handle | None = None
@@ -160,13 +158,6 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             if handle is not None:
                 self._end(handle, number, directory, end)
         return bool(end["status"] == "succeeded") or diverged(directory, end)
-
-    def _set_apart(self) -> None:
-        """Say of the session's folder of shared checkpoints what it is, above what ranks may write there."""
-        if self._options.checkpoints and self.config.checkpoint_steps:
-            own = self._options.checkpoints / self.run_dir.parts[-4]
-            own.mkdir(parents=True, exist_ok=True)
-            (own / RANKS_WRITE).touch()
 
     def _end(self, handle: Handle, number: int, directory: Path, end: dict[str, Any]) -> None:
         """End the job and write that down, after a second interrupt too. What came of it is told here: of an

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from proofmark.folders import RANKS_WRITE
 from proofmark.launch.job import HostLayout
 from proofmark.launch.spec import RunSpec
 
@@ -64,6 +65,19 @@ class TrainingSpec(RunSpec):
     def checkpoint_directory(self) -> Path:
         """Where checkpoints go."""
         return Path(self.checkpoints or Path(self.directory) / "checkpoints")
+
+    def made_checkpoint_directory(self) -> Path:
+        """The same, made by the hosts' user; of a session's folder where they share one it is said what it is, above
+        what a vendor's code may write.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        directory = self.checkpoint_directory
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.checkpoints:
+            (directory.parents[3] / RANKS_WRITE).touch()  # above suite, case, scale and round
+        return directory
 
     def moved(self, layout: HostLayout) -> Self:
         """The same run, for another layout of a host."""

@@ -72,9 +72,7 @@ def main() -> None:
 def _close_in(spec: TrainingSpec, config: EffectiveConfig, own: Path) -> Isolation:
     """Close the rank in, with what a training needs beside: its checkpoints."""
     wall = wall_of_rank(spec.backend, spec.nnodes * spec.nproc, spec.nproc)
-    kept = [spec.checkpoint_directory] if config.checkpoint_steps else []
-    for directory in kept:
-        directory.mkdir(parents=True, exist_ok=True)
+    kept = [spec.made_checkpoint_directory()] if config.checkpoint_steps else []
     before = (Path(spec.resume_from),) if spec.resume_from else ()
     return close_in(spec, own, replace(wall, writable=tuple(kept), readable=before))
 

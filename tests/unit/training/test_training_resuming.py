@@ -100,16 +100,21 @@ def test_a_session_that_would_have_gone_on_from_itself_is_looked_at_once(tmp_pat
     assert checkpoint_of(tmp_path, RUN / "round1", None) is None
 
 
-@pytest.mark.parametrize("steps", [None, 10])
+@pytest.mark.parametrize("shares", [False, True])
 def test_a_folder_of_shared_checkpoints_says_what_it_is_above_what_ranks_may_write(
-    tmp_path: Path, steps: int | None
+    tmp_path: Path, shares: bool
 ) -> None:
+    """Not by the session, whose user may be another than the hosts': they couldn't write into a folder of its."""
     training: Any = object.__new__(ScaleRun)
-    training._options, training.run_dir = TrainingOptions(checkpoints=tmp_path / "shared"), tmp_path / "one" / RUN
-    training.config = configured(checkpoint_steps=steps)
+    training._options = TrainingOptions(checkpoints=tmp_path / "shared" if shares else None)
+    vendor = SimpleNamespace(distributed_backend="gloo")
+    training._found = SimpleNamespace(name="acme", vendors_dir="vendors", vendor=vendor)
+    training._case, training._scale, training.config = ("m", "C"), Scale.parse(RUN.name), CONFIG
+    spec = training._spec(tmp_path / "one" / RUN / "round1", 1)
+    assert not [*tmp_path.iterdir()]
     for _ in range(2):
-        training._set_apart()
-    assert [*tmp_path.rglob(RANKS_WRITE)] == ([tmp_path / "shared/one" / RANKS_WRITE] if steps else [])
+        assert spec.made_checkpoint_directory().is_dir()
+    assert [*tmp_path.rglob(RANKS_WRITE)] == ([tmp_path / "shared/one" / RANKS_WRITE] if shares else [])
 
 
 def begins(session: Path, earlier: Path | None) -> None:
