@@ -86,6 +86,12 @@ def first_batch(loader: Loader) -> Batch:
     batch = next(batches, None)
     if batch is None:
         raise StepError("build_dataloader: the data set is empty; expected one sample at least")
+    inputs, targets = _loaded(batch)
+    next(alike(batches, inputs), None)
+    return inputs, targets
+
+
+def _loaded(batch: object) -> Batch:
     inputs, targets = checked_batch(batch, "build_dataloader")
     rows = {each.shape[0] if each.dim() else None for each in (*inputs, targets)}
     if len(rows) > 1 or rows & {0, None}:
@@ -93,7 +99,6 @@ def first_batch(loader: Loader) -> Batch:
             f"build_dataloader: inputs and targets are {description([*inputs, targets])}; "
             "expected the batch as the first dimension of all"
         )
-    next(alike(batches, inputs), None)
     return inputs, targets
 
 
@@ -120,10 +125,10 @@ def alike(batches: Iterable[Batch], first: Sequence[torch.Tensor]) -> Iterator[B
     spliced of any two, and what calls take is compared.
 
     Raises:
-        StepError: one is unlike it.
+        StepError: one is unlike it, or no batch.
     """
     rows, shapes, short = len(first[0]), [tensor.shape[1:] for tensor in first], False
-    for inputs, targets in batches:
+    for inputs, targets in map(_loaded, batches):
         if short or len(inputs[0]) > rows or [tensor.shape[1:] for tensor in inputs] != shapes:
             found = description(inputs) + (", after a short one" if short else "")
             expected = "the same shape in all, and as many rows in all but a pass's last"

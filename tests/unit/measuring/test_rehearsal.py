@@ -208,6 +208,14 @@ WRONG = {
         loading(([POINTS], KINDS), then=[([torch.ones(8, 3)], KINDS)]),
         "build_dataloader: a batch is a list of 1 (a tensor (8, 3)), the first was a list of 1 (a tensor (8, 2)): expe",
     ),
+    "a second batch that is none": (
+        loading(([POINTS], KINDS), then=[{"points": POINTS, "kinds": KINDS}]),
+        "build_dataloader: a batch is a dict; expected (inputs, targets)",
+    ),
+    "fewer targets in the second": (
+        loading(([POINTS], KINDS), then=[([POINTS], KINDS[:7])]),
+        "tensor (8, 2), a tensor (7,)); expected the batch as the first",
+    ),
     "other features": (
         loading(([torch.ones(8, 3)], KINDS)),
         "create_model: the model cannot take what build_dataloader yields, a list of 1 (a tensor (2, 3)): Runt",
