@@ -45,6 +45,9 @@ PRINTED = (1, 2)
 LOOKED_AT = 10_000
 """Entries of a directory, and of those in it, that are looked at."""
 
+NAMED = 16
+"""Files and folders that are named where more can be read: of links in data there may be thousands."""
+
 UNIX = Path("/proc/net/unix")
 """Sockets between processes."""
 
@@ -228,10 +231,10 @@ def _is_character_device(path: Path) -> bool:
         return False
 
 
-def linked_from(directory: str | Path) -> tuple[Path, ...]:
-    """Where links lead that lie in a directory, or in one there: of data that is hidden, to be hidden too. Not all, of
-    very many entries."""
-    near = list(_entries(directory))
+def linked_from(directory: str | Path | None) -> tuple[Path, ...]:
+    """Where links lead that lie in a directory, if there is one, or in one there: of data that is hidden, to be hidden
+    too. Not all, of very many entries."""
+    near = list(_entries(directory)) if directory else []
     below = (_entries(entry.path) for entry in near if entry.is_dir(follow_symlinks=False))
     entries = itertools.islice(itertools.chain(near, *below), LOOKED_AT)
     return tuple(dict.fromkeys(Path(os.path.realpath(entry)) for entry in entries if entry.is_symlink()))
@@ -244,7 +247,9 @@ def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
 
 def _outside(wall: Wall) -> list[str]:
     """What must not be readable, and still is."""
-    return [f"files: {path} can be read" for path in (Path("/"), *wall.hidden) if _can_be_read(path)]
+    read = [path for path in (Path("/"), *wall.hidden) if _can_be_read(path)]
+    more = [f"files: so can {len(read) - NAMED:,} more"] if len(read) > NAMED else []
+    return [f"files: {path} can be read" for path in read[:NAMED]] + more
 
 
 def _can_be_read(path: Path) -> bool:

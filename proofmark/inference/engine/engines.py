@@ -126,7 +126,9 @@ class Engines:
         if self.container is None:
             started: Started = OwnGroup(directory, variables=at_start(declared))
         else:
-            given = Given.of(self.found, read, self.container, self._hidden())
+            given = Given.of(
+                self.found, read, self.container, (*self._hidden(), *linked_from(self.config.host.data_dir))
+            )
             started = Contained(
                 self.container, directory, given.read, given.variables(directory, declared), given.isolation
             )
@@ -145,10 +147,9 @@ class Engines:
         }
 
     def _hidden(self) -> tuple[str | Path | None, ...]:
-        """What an engine must not see."""
+        """What an engine must not see, beside where links in the data lead."""
         host = self.config.host
-        linked = linked_from(host.data_dir) if host.data_dir else ()
-        return host.data_dir, *linked, host.weights, host.cache_dir, self.directory.parent
+        return host.data_dir, host.weights, host.cache_dir, self.directory.parent
 
 
 def _saved(model: torch.nn.Module, folder: Path) -> str:
@@ -165,7 +166,9 @@ def _saved(model: torch.nn.Module, folder: Path) -> str:
 def _in_any_directory(config: EffectiveConfig, directory: Path) -> EffectiveConfig:
     """The same, with files named so that they are found from any working directory."""
     host = config.host
-    places = {key: getattr(host, key) for key in ("weights", "cache_dir")} | {"artifact_dir": str(directory)}
+    places = {key: getattr(host, key) for key in ("data_dir", "weights", "cache_dir")} | {
+        "artifact_dir": str(directory)
+    }
     named = {key: os.path.abspath(config[key]) for key in FILES if config.get(key) is not None}
     return replace(
         config,

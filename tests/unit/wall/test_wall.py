@@ -268,6 +268,17 @@ def test_what_is_hidden_and_can_be_seen_is_a_gap(place: dict[str, Any]) -> None:
 
 
 @behind
+def test_of_very_many_that_can_be_seen_some_are_named(place: dict[str, Any]) -> None:
+    """As of data that is nothing but links: a message has no room for all of them."""
+    seen = [f"{place['outside']}/{number:04}" for number in range(2000)]
+    for name in seen:
+        Path(name).touch()
+    isolation, _ = behind_a_wall({**place, "readable": [place["outside"]], "hidden": seen, "only": []})
+    assert isolation.kind == "process" and "files: so can 1,984 more" in isolation.gaps[-1]
+    assert isolation.gaps[0] == f"files: {seen[0]} can be read" and len(isolation.gaps) == 17
+
+
+@behind
 @pytest.mark.parametrize("below", ["", "train"])
 def test_what_links_in_hidden_data_lead_to_is_hidden(place: dict[str, Any], below: str) -> None:
     folder = Path(place["outside"], "data", below)

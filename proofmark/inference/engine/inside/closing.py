@@ -13,7 +13,7 @@ from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.other_user import become
 from proofmark.wall.python import imported
-from proofmark.wall.wall import Wall
+from proofmark.wall.wall import Wall, linked_from
 
 
 def close_in(order: dict[str, Any], config: EffectiveConfig, directory: Path) -> Isolation:
@@ -27,21 +27,24 @@ def close_in(order: dict[str, Any], config: EffectiveConfig, directory: Path) ->
     """
     take_on()
     is_alone()  # what it asks with ends the threads that an import has left
+    # looked for here, since there may be more than an order has room for; another user may not look at the data
+    hidden = (*map(Path, order["hidden"]), *linked_from(config.host.data_dir))
     user = config.host.engine_user
     if user is not None:
         become(user, directory)
     if user is not None or config.host.isolation == "wall":  # what others have compiled is not theirs
         os.environ.update(dict.fromkeys(COMPILED, str(directory / "compiled")))
-    wall = _walled(order, directory) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
+    walled = config.host.isolation == "wall"
+    wall = _walled(order, directory, hidden) if walled else Isolation.none(NOT_ASKED_FOR)
     return wall.model_copy(update={"user": user})
 
 
-def _walled(order: dict[str, Any], directory: Path) -> Isolation:
+def _walled(order: dict[str, Any], directory: Path, hidden: tuple[Path, ...]) -> Isolation:
     place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
     return place.enter(
         Wall(
             writable=(directory,),
             readable=(*imported(), *map(Path, order["files"])),
-            hidden=tuple(map(Path, order["hidden"])),
+            hidden=hidden,
         )
     )
